@@ -5,7 +5,7 @@ import importlib
 import pkgutil
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def import_siblings(package: str) -> None:
     """Import all modules directly inside ``package`` (a dotted name)."""
     path = importlib.import_module(package).__path__

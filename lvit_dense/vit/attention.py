@@ -16,6 +16,8 @@ class Attention(nn.Module):
             bottom and right edge are padded and the padding is masked out of the keys. No prefix tokens then.
     """
 
+    operator: AttentionOperator
+
     def __init__(
         self, dim: int, operator: AttentionOperator, qkv_bias: bool = True, window_size: int | None = None
     ) -> None:

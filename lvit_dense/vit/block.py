@@ -1,7 +1,7 @@
 """The pre-norm transformer block of DeiT."""
 
-from torch import Tensor, nn
 from timm.layers import DropPath, LayerScale, Mlp
+from torch import Tensor, nn
 
 from lvit_dense.operators import AttentionOperator, Grid
 from lvit_dense.vit.attention import Attention
@@ -14,6 +14,8 @@ class Block(nn.Module):
         init_values: initial LayerScale of both branches; None = no LayerScale.
         drop_path: probability of dropping a branch for an image during training.
     """
+
+    attn: Attention
 
     def __init__(
         self,

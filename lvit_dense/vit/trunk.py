@@ -75,14 +75,14 @@ class ViT(nn.Module):
     ) -> None:
         super().__init__()
         self.arch = resolve_arch(arch)
-        self.embed_dim, depth, heads, mlp_ratio = self.arch
+        self.embed_dim, depth, _, mlp_ratio = self.arch
         self.patch_size = patch_size
         self.grid = Grid(*(-(-side // patch_size) for side in to_2tuple(img_size)))
         self.with_cp = with_cp
         if act_layer not in ACTIVATIONS:
             raise KeyError(f"unknown activation {act_layer!r}: {suggest(act_layer, ACTIVATIONS)}")
         operators = self._build_operators(operator)
-        windows = [None] * depth if window_sizes is None else list(window_sizes)
+        windows: list[int | None] = [None] * depth if window_sizes is None else list(window_sizes)
         if len(windows) != depth:
             raise ValueError(f"window_sizes has {len(windows)} entries for {depth} blocks")
         self._build_embedding(in_chans, patch_bias, class_token, pos_embed, registers, operators[0], pre_norm, norm_eps)
@@ -103,22 +103,22 @@ class ViT(nn.Module):
         )
         self.norm = nn.LayerNorm(self.embed_dim, eps=norm_eps) if final_norm else nn.Identity()
         self._reset_parameters()
-        self.facts: dict[str, Any] = dict(
-            arch=self.arch._asdict(),
-            operator=operator,
-            img_size=[side * patch_size for side in self.grid],
-            patch_size=patch_size,
-            in_chans=in_chans,
-            class_token=self.cls_token is not None,
-            pos_embed="learned" if self.learned_positions else "sincos",
-            registers=registers,
-            qkv_bias=qkv_bias,
-            init_values=init_values,
-            pre_norm=pre_norm,
-            act_layer=act_layer,
-            norm_eps=norm_eps,
-            patch_bias=patch_bias,
-        )
+        self.facts: dict[str, Any] = {
+            "arch": self.arch._asdict(),
+            "operator": operator,
+            "img_size": [side * patch_size for side in self.grid],
+            "patch_size": patch_size,
+            "in_chans": in_chans,
+            "class_token": self.cls_token is not None,
+            "pos_embed": "learned" if self.learned_positions else "sincos",
+            "registers": registers,
+            "qkv_bias": qkv_bias,
+            "init_values": init_values,
+            "pre_norm": pre_norm,
+            "act_layer": act_layer,
+            "norm_eps": norm_eps,
+            "patch_bias": patch_bias,
+        }
 
     @property
     def prefix(self) -> int:
@@ -128,8 +128,8 @@ class ViT(nn.Module):
     def forward(self, images: Tensor, mask: Tensor | None = None) -> Features:
         """Map images (B, in_chans, H, W) to normalised output tokens; ``mask`` (B, N) is True for real tokens."""
         tokens, grid = self.embed(images)
-        for tokens in self._outputs(tokens, grid, mask):
-            pass
+        for output in self._outputs(tokens, grid, mask):
+            tokens = output
         return Features(self.norm(tokens), grid, self.prefix)
 
     def intermediates(
