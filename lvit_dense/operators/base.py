@@ -23,7 +23,7 @@ class Grid(NamedTuple):
 
 
 class TokenLayout(NamedTuple):
-    """The paper's choice of tokens around an operator: class token, and 'learned' or 'sincos' positions."""
+    """The paper's choice of tokens around an operator: class token, and 'learned', 'sincos' or 'none' for positions."""
 
     class_token: bool
     pos_embed: str
@@ -73,6 +73,13 @@ class AttentionOperator(nn.Module):
         """Return (B, N, extra_outputs) to be concatenated before the output projection, or None."""
         return None
 
+    def position(self, x: Tensor, grid: Grid, prefix: int, mask: Tensor | None = None) -> Tensor | None:
+        """Return what is added to the residual stream ``x`` (B, N, C) before norm1, or None.
+
+        For operators whose model has a conditional position encoding instead of a position embedding.
+        """
+        return None
+
     def attention_matrix(self, inputs: AttentionInputs) -> Tensor | None:
         """Return the explicit map A, (B, heads, N, N), with forward(inputs) == A @ v; None where no such map exists.
 
@@ -81,8 +88,22 @@ class AttentionOperator(nn.Module):
         return None
 
     def macs(self, grid: Grid, prefix: int) -> int:
-        """Multiply-accumulates of one call on one image, without the qkv and output projections."""
+        """Multiply-accumulates of one call on one image, without the qkv and output projections.
+
+        Counts matrix products and convolutions, as ``torch.utils.flop_counter`` does; element-wise work is left out.
+        """
         raise NotImplementedError
+
+
+def check_tokens(count: int, grid: Grid, prefix: int) -> None:
+    """Raise ValueError unless ``count`` tokens are ``prefix`` prefix tokens and a non-empty grid."""
+    if min(grid) < 1:
+        raise ValueError(f"empty token grid {grid[0]}x{grid[1]}: both sides must be at least 1")
+    if count != prefix + grid[0] * grid[1]:
+        raise ValueError(
+            f"{count} tokens do not make {prefix} prefix tokens and a {grid[0]}x{grid[1]} grid "
+            f"({prefix + grid[0] * grid[1]} tokens)"
+        )
 
 
 def at_least_fp32(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -91,5 +112,11 @@ def at_least_fp32(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def no_autocast(tensor: Tensor) -> torch.autocast:
-    """Context in which autocast does not lower the precision of operations on ``tensor``'s device."""
+    """Context in which autocast does not lower the precision of operations on ``tensor``'s device.
+
+    The linear operators run in it, in float32, up to the cast of their result. Each of their products sums over all
+    tokens, K^T V in the forward and Q^T G of the gradient in the backward pass: in fp16 these sums leave the range from
+    about 1000 tokens, in bf16 the key gradient, a difference of two such sums, keeps few digits. What is an ordinary
+    layer (projections, convolutions) stays in the input dtype, in the operators too.
+    """
     return torch.autocast(tensor.device.type, enabled=False)

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lvit_dense.operators import AttentionInputs, AttentionOperator, Grid
+from lvit_dense.operators.base import check_tokens
 
 
 class Attention(nn.Module):
@@ -30,11 +31,7 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, grid: Grid, prefix: int, mask: Tensor | None = None) -> Tensor:
         """Map normalised tokens (B, N, C) to (B, N, C); ``mask`` (B, N) is True where a token is real."""
-        if x.shape[1] != prefix + grid.tokens:
-            raise ValueError(
-                f"{x.shape[1]} tokens do not make {prefix} prefix tokens and a {grid.height}x{grid.width} grid "
-                f"({prefix + grid.tokens})"
-            )
+        check_tokens(x.shape[1], grid, prefix)
         if self.window_size is None:
             return self.proj(self._attend(x, self.qkv(x), grid, prefix, mask))
         if prefix:

@@ -40,5 +40,8 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, grid: Grid, prefix: int, mask: Tensor | None = None) -> Tensor:
         """Map tokens (B, N, C) to (B, N, C)."""
+        position = self.attn.operator.position(x, grid, prefix, mask)
+        if position is not None:
+            x = x + position
         x = x + self.drop_path(self.ls1(self.attn(self.norm1(x), grid, prefix, mask)))
         return x + self.drop_path(self.ls2(self.mlp(self.norm2(x))))

@@ -16,7 +16,7 @@ from lvit_dense.vit.embed import resize_positions, sincos_positions
 
 OperatorSpec = str | Mapping[str, Any]
 ACTIVATIONS = {"gelu": nn.GELU, "quick_gelu": QuickGELU}
-POSITIONS = ("learned", "sincos")
+POSITIONS = ("learned", "sincos", "none")
 
 
 class Features(NamedTuple):
@@ -43,7 +43,8 @@ class ViT(nn.Module):
         operator: a name, a mapping with the operator's switches, or a list with one of them per block.
         img_size: side or (height, width) in pixels that the position rows belong to; any other size can be given to
             ``forward``, the rows are then resized.
-        class_token, pos_embed: None takes what the first operator declares (the paper's choice).
+        class_token, pos_embed: None takes what the first operator declares (the paper's choice). Positions are
+            ``"learned"``, ``"sincos"`` or ``"none"``.
         registers: register tokens after the class token, without positions.
         init_values: LayerScale's initial value; None = none.
         final_norm: LayerNorm on the output of ``forward``; leave it out where only ``intermediates`` is used.
@@ -149,8 +150,9 @@ class ViT(nn.Module):
         grid = Grid(*patches.shape[-2:])
         tokens = patches.flatten(2).transpose(1, 2)
         class_rows = int(self.cls_token is not None and self.learned_positions)
-        positions = resize_positions(self.pos_embed[:, class_rows:], self.grid, grid)
-        tokens = tokens + positions.to(tokens.dtype)
+        if self.pos_embed is not None:
+            positions = resize_positions(self.pos_embed[:, class_rows:], self.grid, grid)
+            tokens = tokens + positions.to(tokens.dtype)
         prefix = []
         if self.cls_token is not None:
             cls = self.cls_token + self.pos_embed[:, :1] if class_rows else self.cls_token
@@ -196,11 +198,15 @@ class ViT(nn.Module):
         self.patch_embed = PatchEmbed(
             None, self.patch_size, in_chans, dim, flatten=False, bias=patch_bias, dynamic_img_pad=True
         )
+        self.positions = pos_embed
         self.learned_positions = pos_embed == "learned"
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim)) if class_token else None
         self.reg_token = nn.Parameter(torch.zeros(1, registers, dim)) if registers else None
+        self.pos_embed: Tensor  # None with "none", as torch does for a buffer that is not there
         if self.learned_positions:
             self.pos_embed = nn.Parameter(torch.zeros(1, int(class_token) + self.grid.tokens, dim))
+        elif pos_embed == "none":
+            self.register_buffer("pos_embed", None)
         else:
             # Computed, so kept out of checkpoints: another size's table must never be loaded over it.
             self.register_buffer("pos_embed", sincos_positions(self.grid, dim), persistent=False)
