@@ -1,0 +1,1 @@
+"""Transfer plans, found by name through ``PLANS``."""

@@ -1,0 +1,50 @@
+"""timm's own layout: timm files, DeiT (also distilled), and the backbone files of DINO, iBOT and MAE, equal in keys."""
+
+from torch import Tensor, cat
+
+from lvit_dense.transfer.reader import READERS, CheckpointReader, Converted, View, not_canonical, take, with_class_row
+
+_DISTILLED = r"dist_token|head_dist\.(weight|bias)"
+
+
+@READERS.register("timm")
+class TimmReader(CheckpointReader):
+    """Every key is canonical but the distillation token and head of DeiT-distilled."""
+
+    title = "timm / DeiT"
+
+    def why_not(self, view: View) -> str | None:
+        """See :class:`CheckpointReader`."""
+        if view.inside("teacher", "student", "base_encoder", "momentum_encoder"):
+            return f"prefix {view.prefix!r} belongs to a self-supervised training file"
+        if view.prefix == "model." and "fc_norm.weight" in view.state:
+            return "'model' with fc_norm is MAE's fine-tuned layout"
+        if view.has(r"blocks\.\d+\.ls1\.gamma") and not has_patch_rows_only(view.state):
+            return "LayerScale with a class position row is DINOv2's layout"
+        state, _ = without_distillation(view.state)
+        return not_canonical(state)
+
+    def convert(self, view: View) -> Converted:
+        """See :class:`CheckpointReader`."""
+        state, dropped = without_distillation(view.state)
+        if "cls_token" in state and has_patch_rows_only(state):
+            state["pos_embed"] = with_class_row(state["pos_embed"])
+        return Converted(state, dropped=dropped)
+
+
+def without_distillation(state: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Drop DeiT's distillation token, its head and its position row (the second of 198)."""
+    kept, dropped = dict(state), dict[str, str]()
+    if "dist_token" in kept and "pos_embed" in kept:
+        rows = kept["pos_embed"]
+        kept["pos_embed"] = cat([rows[:, :1], rows[:, 2:]], 1)
+    take(kept, dropped, _DISTILLED, "DeiT's distillation token, with its position row and head")
+    return kept, dropped
+
+
+def has_patch_rows_only(state: dict[str, Tensor]) -> bool:
+    """Whether ``pos_embed`` has no class row: its row count is a square (n and n - 1 never both are)."""
+    if "pos_embed" not in state:
+        return False
+    rows = state["pos_embed"].shape[1]
+    return round(rows**0.5) ** 2 == rows
