@@ -1,0 +1,1 @@
+"""Runs by name: cells, how they set a config, and what they write."""

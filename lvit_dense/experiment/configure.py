@@ -1,0 +1,197 @@
+"""What the command line of ``tools/train.py`` and ``tools/test.py`` does to a config, before anything is built."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.config import Config, ConfigDict
+from mmengine.runner import find_latest_checkpoint
+
+from lvit_dense.experiment.cell import SCRATCH, TEACHER, Cell
+from lvit_dense.transfer import read_source
+
+# Parts of a ViT that must be built before weights can be read into them, and that a config need not repeat.
+NATIVE_PARTS = ("init_values", "qkv_bias", "pre_norm", "act_layer", "norm_eps", "patch_bias")
+
+
+def set_arm(cfg: Config, cell: Cell, work_root: str, teacher: str | None) -> None:
+    """Write a cell's initialisation and distillation into its config.
+
+    Args:
+        work_root: folder of the upstream run's work dir.
+        teacher: source of the copied weights and of the teacher; None = the config's ``teacher``.
+    """
+    source = teacher or cfg.get("teacher")
+    cfg.randomness = {"seed": cell.seed, **cfg.get("randomness", {})}
+    if cell.task == "imagenet":
+        if source is None and (cell.init != "random" or cell.distill):
+            raise ValueError(f"{cell.name} needs a teacher: give --teacher PATH, or 'teacher' in the config")
+        cfg.model.transfer = None if cell.init == "random" else {"plan": cell.init, "source": source}
+        options = {k: v for k, v in (cfg.model.get("distill") or {}).items() if k != "teacher"}
+        cfg.model.distill = {"teacher": source, **options} if cell.distill else None
+    elif cell.init == SCRATCH:
+        cfg.model.backbone.transfer = None
+    elif cell.init == TEACHER:
+        if source is None:
+            raise ValueError(f"{cell.name} starts from a teacher: give --teacher PATH, or 'teacher' in the config")
+        cfg.model.backbone.transfer = {"plan": "fullcopy", "source": source}
+    else:
+        assert cell.upstream is not None
+        cfg.model.backbone.transfer = {"plan": "pretrained", "source": str(cell.upstream.work_dir(work_root))}
+
+
+def resolve_sources(cfg: Config) -> list[str]:
+    """Turn work dirs among the config's weight sources into their last checkpoint; return all sources.
+
+    Raises:
+        FileNotFoundError: a source is not there; where it is an untrained upstream run, the message has its command.
+    """
+    found = []
+    for owner, key in _source_places(cfg):
+        path = Path(owner[key])
+        if not owner[key].startswith("timm:"):
+            if not path.exists():
+                raise FileNotFoundError(_missing(path))
+            if path.is_dir():
+                owner[key] = last_checkpoint(path)
+        found.append(owner[key])
+    return found
+
+
+def last_checkpoint(work_dir: Path) -> str:
+    """The newest complete checkpoint of a work dir, also after the folder was moved."""
+    recorded = find_latest_checkpoint(str(work_dir))
+    if recorded is None:
+        raise FileNotFoundError(f"{work_dir} holds no last_checkpoint file: its run has not saved a checkpoint yet")
+    beside = work_dir / Path(recorded).name
+    return str(beside if beside.exists() else recorded)
+
+
+def adopt_native_parts(cfg: Config, teacher: str | None = None) -> dict[str, Any]:
+    """Give the ViT the parts of the weights it starts from that its config does not set; return what was added.
+
+    A run that continues one of our checkpoints takes all its parts. A student of a foreign teacher takes LayerScale
+    only (METHOD 5: folding it away ruins training), starting at 1 where it is not copied.
+
+    Args:
+        teacher: a source named on the command line counts even for an arm that copies nothing from it, so that all
+            arms of a comparison have one architecture.
+    """
+    added: dict[str, Any] = {}
+    backbone = cfg.model.backbone
+    sources = {owner[key] for owner, key in _source_places(cfg)} | ({teacher} if teacher else set())
+    for spec in sorted(sources):
+        facts = read_source(spec)
+        arguments = facts.vit_arguments()
+        names = NATIVE_PARTS if facts.family == "ours" else ("init_values",)
+        for name in names:
+            if name not in backbone and arguments.get(name) is not None:
+                foreign_scale = name == "init_values" and facts.family != "ours"
+                added[name] = backbone[name] = 1.0 if foreign_scale else arguments[name]
+    return added
+
+
+def set_amp(cfg: Config) -> None:
+    """``--amp``: mixed precision with a dynamic loss scale.
+
+    Raises:
+        RuntimeError: no CUDA device; mmengine's AmpOptimWrapper would fail later.
+    """
+    if not torch.cuda.is_available():
+        raise RuntimeError("--amp needs a CUDA device and there is none; leave the flag out to train in float32")
+    cfg.optim_wrapper.type = "AmpOptimWrapper"
+    cfg.optim_wrapper.setdefault("loss_scale", "dynamic")
+
+
+def set_auto_scale_lr(cfg: Config) -> None:
+    """``--auto-scale-lr``: multiply the learning rate once by the real batch over the recipe's."""
+    if "base_batch_size" not in cfg.get("auto_scale_lr", {}):
+        raise ValueError("--auto-scale-lr needs auto_scale_lr.base_batch_size, the batch of the recipe, in the config")
+    cfg.auto_scale_lr.enable = True
+
+
+def set_resume(cfg: Config, checkpoint: str) -> None:
+    """``--resume [CHECKPOINT]``: 'auto' is the newest checkpoint of the work dir."""
+    cfg.resume = True
+    cfg.load_from = None if checkpoint == "auto" else checkpoint
+
+
+def drop_sources(cfg: Config) -> None:
+    """Forget where weights came from: a test needs its checkpoint only, and no teacher."""
+    for owner in (cfg.model, cfg.model.get("backbone", {})):
+        for key in ("transfer", "distill"):
+            if key in owner:
+                owner[key] = None
+
+
+def set_tta(cfg: Config) -> None:
+    """``--tta``: the config's multi-scale and flip views.
+
+    Raises:
+        ValueError: the config has none.
+    """
+    if "tta_model" not in cfg or "tta_pipeline" not in cfg:
+        raise ValueError(
+            "--tta needs tta_model and tta_pipeline in the config; the shipped maskrcnn and upernet have them"
+        )
+    cfg.model = ConfigDict(**cfg.tta_model, module=cfg.model)
+    dataset = cfg.test_dataloader.dataset
+    while "dataset" in dataset:
+        dataset = dataset.dataset
+    dataset.pipeline = cfg.tta_pipeline
+
+
+def set_predictions_file(cfg: Config, path: str) -> None:
+    """``--out``: dump predictions for offline evaluation (mmengine's DumpResults)."""
+    evaluators = cfg.test_evaluator if isinstance(cfg.test_evaluator, (list, tuple)) else [cfg.test_evaluator]
+    cfg.test_evaluator = [*evaluators, {"type": "DumpResults", "out_file_path": path}]
+
+
+def set_pictures(cfg: Config, folder: str | None, show: bool) -> None:
+    """``--show-dir`` / ``--show``: draw predictions, by the visualisation hook that the task's library ships."""
+    if "visualization" not in cfg.default_hooks:
+        raise ValueError("this task has no pictures: default_hooks.visualization is not set")
+    cfg.default_hooks.visualization.update(draw=True, show=show)
+    if cfg.default_scope == "mmdet":
+        cfg.default_hooks.visualization.test_out_dir = folder
+    elif folder is not None:
+        cfg.visualizer.save_dir = folder
+
+
+def batch_line(cfg: Config, world_size: int) -> str:
+    """One line: effective batch and learning rate against the recipe's."""
+    loader, wrapper = cfg.train_dataloader, cfg.optim_wrapper
+    accumulate = wrapper.get("accumulative_counts", 1)
+    batch = loader.batch_size * world_size * accumulate
+    recipe = cfg.get("auto_scale_lr", {}).get("base_batch_size")
+    lr = wrapper.optimizer.lr
+    text = f"batch {loader.batch_size} x {world_size} processes x {accumulate} accumulated = {batch}, lr {lr:g}"
+    if recipe is None or recipe == batch:
+        return text
+    if cfg.auto_scale_lr.get("enable"):
+        # mmengine scales by the batch of one step, without accumulation
+        return (
+            f"{text} scaled by --auto-scale-lr to {lr * loader.batch_size * world_size / recipe:g} (recipe: {recipe})"
+        )
+    return (
+        f"WARNING {text}: the recipe's batch is {recipe}. Set optim_wrapper.accumulative_counts to "
+        f"{max(1, round(recipe / (loader.batch_size * world_size)))}, or scale the rate with --auto-scale-lr"
+    )
+
+
+def _source_places(cfg: Config) -> list[tuple[ConfigDict, str]]:
+    """Where a config names weights: (mapping, key)."""
+    owners = [(cfg.model.get("transfer"), "source"), (cfg.model.get("distill"), "teacher")]
+    owners.append((cfg.model.get("backbone", {}).get("transfer"), "source"))
+    return [(owner, key) for owner, key in owners if owner is not None and owner.get(key)]
+
+
+def _missing(path: Path) -> str:
+    try:
+        cell = Cell.parse(path.name)
+    except ValueError:
+        return f"no weights at {path}: give a checkpoint, a work dir or 'timm:NAME' (--teacher, or ...transfer.source)"
+    return (
+        f"the upstream run {cell.name} is not trained yet ({path} does not exist): run `{cell.command}` first, or use "
+        f"--init scratch for a dense run without an ImageNet stage"
+    )

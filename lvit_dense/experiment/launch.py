@@ -1,0 +1,148 @@
+"""From parsed flags to a ready mmengine Runner, for training and testing, on GPUs or CPUs, one process or many."""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from mmengine.config import Config
+from mmengine.registry import RUNNERS
+from mmengine.runner import Runner
+
+from lvit_dense.catalog import suggest
+from lvit_dense.experiment import configure
+from lvit_dense.experiment.cell import Cell
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """End the program with one line, not a traceback, where a user's input is wrong."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, OSError, RuntimeError) as error:
+        text = error.args[0] if isinstance(error, KeyError) and error.args else error
+        sys.exit(f"error: {text}")
+
+
+def load_config(path: str, options: dict[str, object] | None) -> Config:
+    """Read a config and apply ``--cfg-options``.
+
+    Raises:
+        FileNotFoundError: no such file; the message lists what is near.
+    """
+    file = Path(path)
+    if not file.is_file():
+        beside = sorted(p.stem for p in file.parent.glob("*.py")) if file.parent.is_dir() else []
+        raise FileNotFoundError(f"no config {path}: {suggest(file.stem, beside)}")
+    cfg = Config.fromfile(path)
+    if options:
+        cfg.merge_from_dict(options)
+    return cfg
+
+
+def configure_training(args: argparse.Namespace) -> Config:
+    """Apply the flags of ``tools/train.py`` to its config and check what can be checked before anything is built."""
+    cfg = load_config(args.config, args.cfg_options)
+    cfg.launcher = args.launcher
+    cell = _cell(args)
+    if cell is not None:
+        configure.set_arm(cfg, cell, args.work_root, args.teacher)
+    name = Path(args.config).stem if cell is None else cell.name
+    cfg.work_dir = args.work_dir or cfg.get("work_dir") or str(Path(args.work_root) / name)
+    configure.resolve_sources(cfg)
+    added = configure.adopt_native_parts(cfg, args.teacher)
+    if added:
+        print(f"the ViT takes from its source: {', '.join(f'{k}={v}' for k, v in added.items())}")
+    if args.amp:
+        configure.set_amp(cfg)
+    if args.auto_scale_lr:
+        configure.set_auto_scale_lr(cfg)
+    if args.resume:
+        configure.set_resume(cfg, args.resume)
+    prepare_devices(cfg)
+    print(configure.batch_line(cfg, int(os.environ.get("WORLD_SIZE", "1"))))
+    return cfg
+
+
+def prepare_devices(cfg: Config) -> None:
+    """Make several processes without GPUs work: gloo instead of nccl, and wrappers without device ids.
+
+    mmengine assumes CUDA whenever a launcher is used. SyncBN exists on CUDA only; mmengine turns it into BN for a
+    single process, here the same is done for CPU processes.
+    """
+    if cfg.get("launcher", "none") == "none" or torch.cuda.is_available():
+        return
+    if not dist.is_initialized():
+        dist.init_process_group("gloo")
+    cfg.env_cfg.dist_cfg = {"backend": "gloo"}
+    cfg.model_wrapper_cfg = {
+        "type": "MMDistributedDataParallel",
+        "device_ids": None,
+        "broadcast_buffers": False,
+        "find_unused_parameters": cfg.get("find_unused_parameters", False),
+    }
+    if _replace_sync_bn(cfg.model):
+        print("SyncBN needs CUDA: every SyncBN of this config becomes BN for this run on CPU processes")
+
+
+def build_runner(cfg: Config) -> Runner:
+    """The config's runner (``runner_type``), or mmengine's."""
+    return RUNNERS.build(cfg) if "runner_type" in cfg else Runner.from_cfg(cfg)
+
+
+def _cell(args: argparse.Namespace) -> Cell | None:
+    """The cell that the config's name and the arm flags make; None for a config with a name of its own."""
+    stem = Path(args.config).stem
+    try:
+        cell = Cell.parse(stem)
+    except ValueError as error:
+        if args.init or args.distill:
+            raise ValueError(
+                f"--init and --distill work on configs named TASK_OPERATOR_SIZE ({error}); in your own config set "
+                "model.transfer and model.distill, or model.backbone.transfer for a dense task"
+            ) from error
+        return None
+    if args.init:
+        cell = replace(cell, init=args.init, distill=args.distill)
+    elif args.distill:
+        cell = replace(cell, distill=True)
+    return cell if args.seed is None else replace(cell, seed=args.seed)
+
+
+def _replace_sync_bn(node: object) -> bool:
+    """Turn every ``type='SyncBN'`` below ``node`` into BN; return whether there was one."""
+    if isinstance(node, dict):
+        here = node.get("type") == "SyncBN"
+        if here:
+            node["type"] = "BN"
+        below = [_replace_sync_bn(value) for value in node.values()]
+        return here or any(below)
+    if isinstance(node, (list, tuple)):
+        return any(list(map(_replace_sync_bn, node)))
+    return False
+
+
+def configure_testing(args: argparse.Namespace) -> Config:
+    """Apply the flags of ``tools/test.py`` to its config; the checkpoint's own facts decide the ViT's native parts."""
+    cfg = load_config(args.config, args.cfg_options)
+    cfg.launcher = args.launcher
+    checkpoint = Path(args.checkpoint)
+    if not checkpoint.exists():
+        raise FileNotFoundError(f"no checkpoint {checkpoint}: give a .pth file or the work dir of a run")
+    cfg.load_from = configure.last_checkpoint(checkpoint) if checkpoint.is_dir() else str(checkpoint)
+    cfg.work_dir = args.work_dir or cfg.get("work_dir") or str(Path("work_dirs") / Path(args.config).stem)
+    configure.drop_sources(cfg)
+    configure.adopt_native_parts(cfg, cfg.load_from)
+    if args.tta:
+        configure.set_tta(cfg)
+    if args.out:
+        configure.set_predictions_file(cfg, args.out)
+    if args.show_dir or args.show:
+        configure.set_pictures(cfg, args.show_dir, args.show)
+    prepare_devices(cfg)
+    return cfg

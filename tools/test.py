@@ -1,0 +1,50 @@
+#!/usr/bin/env python
+"""Evaluate a checkpoint: top-1/top-5, box and mask AP, or mIoU; single-scale, or multi-scale with --tta.
+
+python tools/test.py configs/imagenet_relu_base.py work_dirs/imagenet_relu_base@mlpcopy+distill
+python tools/test.py configs/upernet_relu_base.py work_dirs/upernet_relu_base@mlpcopy+distill/iter_160000.pth --tta
+tools/dist_test.sh configs/maskrcnn_relu_base.py CHECKPOINT 8 --out predictions.pkl
+"""
+
+import argparse
+import os
+
+from mmengine.config import DictAction
+
+
+def parse_args() -> argparse.Namespace:
+    """Flags as OpenMMLab users know them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("config", help="the config that the checkpoint was trained with")
+    parser.add_argument("checkpoint", help="a .pth file, or a work dir (its newest checkpoint)")
+    parser.add_argument("--work-dir", help="folder of logs and metrics (default: work_dirs/CONFIG)")
+    parser.add_argument("--tta", action="store_true", help="multi-scale and flip, as tta_pipeline says")
+    parser.add_argument("--out", help="write predictions to this .pkl file")
+    parser.add_argument("--show", action="store_true", help="show predictions in a window")
+    parser.add_argument("--show-dir", help="write pictures of predictions to this folder")
+    parser.add_argument(
+        "--cfg-options",
+        nargs="+",
+        action=DictAction,
+        metavar="KEY=VALUE",
+        help="override settings: a.b=1 list='[1,2]' a.0.b=x",
+    )
+    parser.add_argument("--launcher", choices=["none", "pytorch", "slurm", "mpi"], default="none")
+    parser.add_argument("--local_rank", "--local-rank", type=int, default=0)
+    args = parser.parse_args()
+    os.environ.setdefault("LOCAL_RANK", str(args.local_rank))
+    return args
+
+
+def main() -> None:
+    """Configure (errors here are one line), then test."""
+    args = parse_args()
+    from lvit_dense.experiment.launch import build_runner, configure_testing, one_line_errors
+
+    with one_line_errors():
+        cfg = configure_testing(args)
+    build_runner(cfg).test()
+
+
+if __name__ == "__main__":
+    main()

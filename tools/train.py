@@ -1,0 +1,72 @@
+#!/usr/bin/env python
+"""Train a classifier (ImageNet stage), Mask R-CNN or UperNet with a ViT of any attention operator.
+
+  python tools/train.py configs/imagenet_relu_base.py --init mlpcopy --distill
+      the ImageNet stage
+  python tools/train.py configs/maskrcnn_relu_base.py
+      COCO, from that stage's checkpoint
+  python tools/train.py configs/maskrcnn_relu_base.py --init random
+      COCO, from the student trained from random
+  python tools/train.py configs/upernet_softmax_small.py --teacher vit.safetensors
+  tools/dist_train.sh configs/upernet_relu_base.py 8 --amp
+
+Runs go to work_dirs/CONFIG@INIT[+distill][@seedN]; `--resume` continues the newest checkpoint there.
+"""
+
+import argparse
+import os
+
+from mmengine.config import DictAction
+
+
+def parse_args() -> argparse.Namespace:
+    """Flags as OpenMMLab users know them, and the arm: --init, --distill, --teacher, --seed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("config", help="config file, such as configs/maskrcnn_relu_base.py")
+    arm = parser.add_argument_group("arm (for configs named TASK_OPERATOR_SIZE)")
+    arm.add_argument(
+        "--init",
+        help="transfer plan of the ImageNet stage: random, copy, mlpcopy, fullcopy, ...; "
+        "dense configs start from the checkpoint of that stage, or take: scratch (no ImageNet stage), "
+        "teacher (softmax: from the teacher itself)",
+    )
+    arm.add_argument("--distill", action="store_true", help="distil attention outputs in the ImageNet stage")
+    arm.add_argument(
+        "--teacher", help="weights to copy from and to distil: a file or timm:NAME (default: the config's)"
+    )
+    arm.add_argument("--seed", type=int, help="random seed (default 0)")
+    parser.add_argument("--work-dir", help="folder of logs and checkpoints (default: WORK_ROOT/the run's name)")
+    parser.add_argument("--work-root", default="work_dirs", help="folder of this run's and of upstream runs' work dirs")
+    parser.add_argument("--amp", action="store_true", help="mixed precision (CUDA)")
+    parser.add_argument(
+        "--auto-scale-lr", action="store_true", help="scale the rate by batch / auto_scale_lr.base_batch_size"
+    )
+    parser.add_argument(
+        "--resume", nargs="?", const="auto", help="continue this checkpoint, or the newest in the work dir"
+    )
+    parser.add_argument(
+        "--cfg-options",
+        nargs="+",
+        action=DictAction,
+        metavar="KEY=VALUE",
+        help="override settings: a.b=1 list='[1,2]' a.0.b=x",
+    )
+    parser.add_argument("--launcher", choices=["none", "pytorch", "slurm", "mpi"], default="none")
+    parser.add_argument("--local_rank", "--local-rank", type=int, default=0)
+    args = parser.parse_args()
+    os.environ.setdefault("LOCAL_RANK", str(args.local_rank))
+    return args
+
+
+def main() -> None:
+    """Configure (errors here are one line), then train."""
+    args = parse_args()
+    from lvit_dense.experiment.launch import build_runner, configure_training, one_line_errors
+
+    with one_line_errors():
+        cfg = configure_training(args)
+    build_runner(cfg).train()
+
+
+if __name__ == "__main__":
+    main()
