@@ -1,15 +1,13 @@
 """The weights a model starts from, as configs say it: ``transfer=dict(plan=..., source=...)``."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mmengine.logging import MMLogger
 
 from lvit_dense.catalog import suggest
+from lvit_dense.transfer import TransferReport, read_source, transfer
 from lvit_dense.vit import ViT
-
-if TYPE_CHECKING:
-    from lvit_dense.transfer import TransferReport
 
 KEYS = ("plan", "source")
 
@@ -27,14 +25,12 @@ def check_start(settings: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return dict(settings)
 
 
-def start_from(vit: ViT, settings: Mapping[str, Any]) -> "TransferReport":
+def start_from(vit: ViT, settings: Mapping[str, Any]) -> TransferReport:
     """Initialise ``vit`` in place by a transfer plan and log what was copied, resized and left random.
 
     Args:
         settings: ``plan`` (name or mapping) and, for plans that copy, ``source`` (a path or ``timm:NAME``).
     """
-    from lvit_dense.transfer import read_source, transfer
-
     spec = settings.get("source")
     report = transfer(settings["plan"], None if spec is None else read_source(spec), vit)
     MMLogger.get_current_instance().info(f"transfer {settings['plan']} from {spec}\n{report.table()}")
