@@ -13,6 +13,7 @@ class Attention(nn.Module):
 
     Args:
         operator: owns what differs between attentions; everything else here is the same for all.
+        k_bias: False keeps the keys free of a bias (BEiT); the bias keeps its 3 C entries, the middle C are not used.
         window_size: attend inside square windows of this many tokens a side instead of globally. Windows at the
             bottom and right edge are padded and the padding is masked out of the keys. No prefix tokens then.
     """
@@ -20,11 +21,17 @@ class Attention(nn.Module):
     operator: AttentionOperator
 
     def __init__(
-        self, dim: int, operator: AttentionOperator, qkv_bias: bool = True, window_size: int | None = None
+        self,
+        dim: int,
+        operator: AttentionOperator,
+        qkv_bias: bool = True,
+        window_size: int | None = None,
+        k_bias: bool = True,
     ) -> None:
         super().__init__()
         self.num_heads = operator.num_heads
-        self.qkv = nn.Linear(dim, 3 * dim + operator.extra_inputs, bias=qkv_bias)
+        linear = nn.Linear if k_bias else _LinearWithoutKeyBias
+        self.qkv = linear(dim, 3 * dim + operator.extra_inputs, bias=qkv_bias)
         self.operator = operator
         self.proj = nn.Linear(dim + operator.extra_outputs, dim)
         self.window_size = window_size
@@ -62,6 +69,17 @@ class Attention(nn.Module):
         main = qkv[..., : qkv.shape[-1] - extra] if extra else qkv
         q, k, v = main.unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
         return AttentionInputs(q, k, v, x, grid, prefix, mask, qkv[..., -extra:] if extra else None)
+
+
+class _LinearWithoutKeyBias(nn.Linear):
+    """A qkv projection that ignores the middle third of its bias."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if self.bias is None:
+            return F.linear(input, self.weight)
+        dim = self.in_features
+        bias = torch.cat([self.bias[:dim], torch.zeros_like(self.bias[:dim]), self.bias[2 * dim :]])
+        return F.linear(input, self.weight, bias)
 
 
 def _to_windows(x: Tensor, grid: Grid, size: int) -> Tensor:

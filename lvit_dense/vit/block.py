@@ -28,10 +28,11 @@ class Block(nn.Module):
         act_layer: type[nn.Module] = nn.GELU,
         norm_eps: float = 1e-6,
         window_size: int | None = None,
+        k_bias: bool = True,
     ) -> None:
         super().__init__()
         self.norm1 = nn.LayerNorm(dim, eps=norm_eps)
-        self.attn = Attention(dim, operator, qkv_bias=qkv_bias, window_size=window_size)
+        self.attn = Attention(dim, operator, qkv_bias=qkv_bias, window_size=window_size, k_bias=k_bias)
         self.ls1 = nn.Identity() if init_values is None else LayerScale(dim, init_values)
         self.norm2 = nn.LayerNorm(dim, eps=norm_eps)
         self.mlp = Mlp(dim, int(dim * mlp_ratio), act_layer=act_layer)

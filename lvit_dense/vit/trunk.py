@@ -49,7 +49,7 @@ class ViT(nn.Module):
         init_values: LayerScale's initial value; None = none.
         final_norm: LayerNorm on the output of ``forward``; leave it out where only ``intermediates`` is used.
         window_sizes: one entry per block, None = global; or None for all global.
-        qkv_bias, pre_norm, act_layer, norm_eps, patch_bias: native parts of teachers that differ from DeiT.
+        qkv_bias, k_bias, pre_norm, act_layer, norm_eps, patch_bias: native parts of teachers that differ from DeiT.
         with_cp: recompute block activations in the backward pass (non-re-entrant) to save memory.
     """
 
@@ -64,6 +64,7 @@ class ViT(nn.Module):
         pos_embed: str | None = None,
         registers: int = 0,
         qkv_bias: bool = True,
+        k_bias: bool = True,
         init_values: float | None = None,
         pre_norm: bool = False,
         act_layer: str = "gelu",
@@ -94,6 +95,7 @@ class ViT(nn.Module):
                 operators[i],
                 mlp_ratio=mlp_ratio,
                 qkv_bias=qkv_bias,
+                k_bias=k_bias,
                 init_values=init_values,
                 drop_path=rates[i],
                 act_layer=ACTIVATIONS[act_layer],
@@ -111,9 +113,10 @@ class ViT(nn.Module):
             "patch_size": patch_size,
             "in_chans": in_chans,
             "class_token": self.cls_token is not None,
-            "pos_embed": "learned" if self.learned_positions else "sincos",
+            "pos_embed": self.positions,
             "registers": registers,
             "qkv_bias": qkv_bias,
+            "k_bias": k_bias,
             "init_values": init_values,
             "pre_norm": pre_norm,
             "act_layer": act_layer,
