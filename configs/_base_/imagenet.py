@@ -19,7 +19,7 @@ test_cfg = dict()
 optim_wrapper = dict(
     type='OptimWrapper',
     optimizer=dict(type='AdamW', lr=2e-3, betas=(0.9, 0.999), weight_decay=0.05),
-    constructor='LayerDecayOptimWrapperConstructor',
+    constructor='LayerDecayOptimWrapperConstructor',  # here for its no-decay rule: norms, biases, positions
     clip_grad=dict(max_norm=3.0),
 )
 param_scheduler = [
@@ -29,4 +29,9 @@ param_scheduler = [
     dict(type='CosineAnnealingLR', T_max=250, eta_min=1e-6, by_epoch=True, begin=50, end=300, convert_to_iter_based=True),
 ]
 auto_scale_lr = dict(enable=False, base_batch_size=4096)
-default_hooks = dict(checkpoint=dict(interval=10, save_best='accuracy/top1', rule='greater', max_keep_ckpts=2))
+
+default_hooks = dict(
+    logger=dict(type='LoggerHook', interval=50),
+    checkpoint=dict(type='AtomicCheckpointHook', interval=10, max_keep_ckpts=2, save_best='accuracy/top1'),
+)
+log_processor = dict(type='LogProcessor', window_size=50, by_epoch=True)

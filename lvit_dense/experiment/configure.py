@@ -81,13 +81,11 @@ def adopt_native_parts(cfg: Config, teacher: str | None = None) -> dict[str, Any
     backbone = cfg.model.backbone
     sources = {owner[key] for owner, key in _source_places(cfg)} | ({teacher} if teacher else set())
     for spec in sorted(sources):
-        facts = read_source(spec)
-        arguments = facts.vit_arguments()
-        names = NATIVE_PARTS if facts.family == "ours" else ("init_values",)
-        for name in names:
-            if name not in backbone and arguments.get(name) is not None:
-                foreign_scale = name == "init_values" and facts.family != "ours"
-                added[name] = backbone[name] = 1.0 if foreign_scale else arguments[name]
+        source = read_source(spec)
+        arguments = source.vit_arguments()
+        for name in NATIVE_PARTS if source.family == "lvit_dense" else ("init_values",):
+            if name not in backbone and arguments[name] is not None:
+                added[name] = backbone[name] = arguments[name]
     return added
 
 

@@ -1,0 +1,5 @@
+# UperNet 160k on ADE20K, softmax attention, Base.
+# Paper, teacher: mIoU 46.1, mIoU_ms 47.1
+# python tools/train.py configs/upernet_softmax_base.py
+_base_ = './_base_/upernet_base.py'
+model = dict(backbone=dict(operator='softmax'))
