@@ -5,7 +5,6 @@ from typing import Any
 
 import torch
 from mmengine.config import Config, ConfigDict
-from mmengine.runner import find_latest_checkpoint
 
 from lvit_dense.experiment.cell import SCRATCH, TEACHER, Cell
 from lvit_dense.transfer import read_source
@@ -40,31 +39,12 @@ def set_arm(cfg: Config, cell: Cell, work_root: str, teacher: str | None) -> Non
         cfg.model.backbone.transfer = {"plan": "pretrained", "source": str(cell.upstream.work_dir(work_root))}
 
 
-def resolve_sources(cfg: Config) -> list[str]:
-    """Turn work dirs among the config's weight sources into their last checkpoint; return all sources.
-
-    Raises:
-        FileNotFoundError: a source is not there; where it is an untrained upstream run, the message has its command.
-    """
-    found = []
+def check_sources(cfg: Config) -> None:
+    """Raise FileNotFoundError where a weight file or work dir is missing, with the command that makes it if we know."""
     for owner, key in _source_places(cfg):
         path = Path(owner[key])
-        if not owner[key].startswith("timm:"):
-            if not path.exists():
-                raise FileNotFoundError(_missing(path))
-            if path.is_dir():
-                owner[key] = last_checkpoint(path)
-        found.append(owner[key])
-    return found
-
-
-def last_checkpoint(work_dir: Path) -> str:
-    """The newest complete checkpoint of a work dir, also after the folder was moved."""
-    recorded = find_latest_checkpoint(str(work_dir))
-    if recorded is None:
-        raise FileNotFoundError(f"{work_dir} holds no last_checkpoint file: its run has not saved a checkpoint yet")
-    beside = work_dir / Path(recorded).name
-    return str(beside if beside.exists() else recorded)
+        if not owner[key].startswith("timm:") and not path.exists():
+            raise FileNotFoundError(_missing(path))
 
 
 def adopt_native_parts(cfg: Config, teacher: str | None = None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from mmengine.runner import Runner
 from lvit_dense.catalog import suggest
 from lvit_dense.experiment import configure
 from lvit_dense.experiment.cell import Cell
+from lvit_dense.transfer import newest_checkpoint
 
 
 @contextmanager
@@ -54,7 +55,7 @@ def configure_training(args: argparse.Namespace) -> Config:
         configure.set_arm(cfg, cell, args.work_root, args.teacher)
     name = Path(args.config).stem if cell is None else cell.name
     cfg.work_dir = args.work_dir or cfg.get("work_dir") or str(Path(args.work_root) / name)
-    configure.resolve_sources(cfg)
+    configure.check_sources(cfg)
     added = configure.adopt_native_parts(cfg, args.teacher)
     if added:
         print(f"the ViT takes from its source: {', '.join(f'{k}={v}' for k, v in added.items())}")
@@ -134,7 +135,7 @@ def configure_testing(args: argparse.Namespace) -> Config:
     checkpoint = Path(args.checkpoint)
     if not checkpoint.exists():
         raise FileNotFoundError(f"no checkpoint {checkpoint}: give a .pth file or the work dir of a run")
-    cfg.load_from = configure.last_checkpoint(checkpoint) if checkpoint.is_dir() else str(checkpoint)
+    cfg.load_from = str(newest_checkpoint(checkpoint) if checkpoint.is_dir() else checkpoint)
     cfg.work_dir = args.work_dir or cfg.get("work_dir") or str(Path("work_dirs") / Path(args.config).stem)
     configure.drop_sources(cfg)
     configure.adopt_native_parts(cfg, cfg.load_from)

@@ -60,14 +60,30 @@ _IGNORED_GLOBALS = (
 )
 
 
+def newest_checkpoint(work_dir: Path) -> Path:
+    """The last complete checkpoint of a training run's folder, also after the folder was moved.
+
+    Raises:
+        FileNotFoundError: the folder is not there, or nothing was saved in it yet.
+    """
+    marker = work_dir / "last_checkpoint"
+    if not marker.is_file():
+        raise FileNotFoundError(f"{work_dir} holds no last_checkpoint file: its run has not saved a checkpoint yet")
+    recorded = Path(marker.read_text().strip())
+    beside = work_dir / recorded.name
+    return beside if beside.is_file() else recorded
+
+
 def load_file_tensors(spec: str) -> RawCheckpoint:
-    """Read a checkpoint file.
+    """Read a checkpoint file, or the newest one of a run's folder.
 
     Raises:
         FileNotFoundError: no such file.
         SourceError: unknown suffix, damaged file, pickled code, or no tensors.
     """
     path = Path(spec)
+    if path.is_dir():
+        path = newest_checkpoint(path)
     if not path.is_file():
         raise FileNotFoundError(f"no checkpoint at {spec!r}; give a file ({', '.join(SUFFIXES)}) or 'timm:MODEL_NAME'")
     if path.suffix not in SUFFIXES:
@@ -97,7 +113,7 @@ def _load(path: Path) -> Any:
             return load_file(path)
         if path.suffix == ".npz":
             with np.load(path, allow_pickle=False) as arrays:
-                return {name: torch.from_numpy(arrays[name]) for name in arrays.files}
+                return {name.replace("/", "."): torch.from_numpy(arrays[name]) for name in arrays.files}
         ignored: list[Any] = [(_Inert, name) for name in _IGNORED_GLOBALS]
         with torch.serialization.safe_globals(ignored):
             return torch.load(path, map_location="cpu", weights_only=True)
@@ -109,11 +125,22 @@ def _load(path: Path) -> Any:
             f"tensors in plain containers are read. Cure: save the state dict alone with "
             f"torch.save(model.state_dict(), ...), in an environment you trust"
         ) from None
-    except (SafetensorError, BadZipFile, EOFError, OSError, RuntimeError, ValueError, KeyError) as error:
-        raise SourceError(
-            f"{path}: not a complete {path.suffix} file of {path.stat().st_size} bytes ({_first_line(error)}). "
-            f"Cure: fetch or save it again"
-        ) from error
+    except RuntimeError as error:
+        if "TorchScript" in str(error):
+            raise SourceError(
+                f"{path}: refused, nothing was executed: a TorchScript archive carries code. Cure: in an environment you "
+                f"trust, torch.save(torch.jit.load(FILE).state_dict(), ...)"
+            ) from None
+        raise _damaged(path, error) from error
+    except (SafetensorError, BadZipFile, EOFError, OSError, ValueError, KeyError) as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> SourceError:
+    return SourceError(
+        f"{path}: not a complete {path.suffix} file; it has {path.stat().st_size} bytes ({_first_line(error)}). "
+        f"Cure: fetch or save it again"
+    )
 
 
 def _flatten(tree: Any, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
