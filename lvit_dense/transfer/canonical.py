@@ -59,7 +59,8 @@ class SourceFacts(NamedTuple):
     ``grid`` is the token grid of its position rows (with no stored rows: of its training size where known).
     ``heads_assumed`` marks a head count that no key tells and that was taken as embed_dim / 64.
     ``operator`` is ``"softmax"`` for teachers, else the operator specification. ``final_norm`` is False for files
-    without ``norm.*``, such as dense backbones.
+    without ``norm.*``, such as dense backbones. ``pixel_mean`` and ``pixel_std`` (of values in 0..1) are those of the
+    family's training.
     """
 
     embed_dim: int
@@ -82,6 +83,8 @@ class SourceFacts(NamedTuple):
     final_norm: bool = True
     k_bias: bool = True
     heads_assumed: bool = False
+    pixel_mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
+    pixel_std: tuple[float, float, float] = (0.229, 0.224, 0.225)
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,7 @@ class Source:
             pos_embed=f.pos_embed,
             registers=f.registers,
             qkv_bias=f.qkv_bias,
+            k_bias=f.k_bias,
             init_values=1.0 if f.layer_scale else None,
             pre_norm=f.pre_norm,
             act_layer=f.act_layer,
@@ -188,13 +192,19 @@ def position_grid(where: str, positions: Tensor, grid: Grid | None, class_row: b
                 f"{grid.tokens}"
             )
         return grid
-    side = math.isqrt(patches)
-    if side * side != patches:
+    side = square_side(patches)
+    if side is None:
         raise SourceError(
             f"{where}: pos_embed has {rows} rows; {rows} less {int(class_row)} class row leaves {patches}, which is no "
             f"square grid. If the model was trained on a non-square grid, pass grid=(height, width)"
         )
     return Grid(side, side)
+
+
+def square_side(count: int) -> int | None:
+    """Side of a square of ``count`` cells, None if there is none."""
+    side = math.isqrt(count)
+    return side if side * side == count else None
 
 
 def _assumed_heads(width: int) -> int:

@@ -13,7 +13,7 @@ from lvit_dense.vit import ViT
 _DROPPED = {
     "head": "heads are always fresh",
     "class_token": "the student has no class token",
-    "positions": "the student has fixed sin-cos positions",
+    "positions": "the student stores no positions (fixed sin-cos, or none)",
     "registers": "the student has no registers",
     "pre_norm": "the student has no pre-norm",
     "final_norm": "the student has no final norm",

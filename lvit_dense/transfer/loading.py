@@ -128,8 +128,8 @@ def _load(path: Path) -> Any:
     except RuntimeError as error:
         if "TorchScript" in str(error):
             raise SourceError(
-                f"{path}: refused, nothing was executed: a TorchScript archive carries code. Cure: in an environment you "
-                f"trust, torch.save(torch.jit.load(FILE).state_dict(), ...)"
+                f"{path}: refused, nothing was executed: a TorchScript archive carries code. Cure: where you trust it, "
+                f"torch.save(torch.jit.load(FILE).state_dict(), ...)"
             ) from None
         raise _damaged(path, error) from error
     except (SafetensorError, BadZipFile, EOFError, OSError, ValueError, KeyError) as error:

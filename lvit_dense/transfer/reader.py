@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from lvit_dense.catalog import Catalog
+from lvit_dense.operators import Grid
 from lvit_dense.transfer.canonical import SourceError, group_of
 from lvit_dense.transfer.loading import RawCheckpoint
+from lvit_dense.vit import ViT
 
 READERS: Catalog[type["CheckpointReader"]] = Catalog("checkpoint family", "lvit_dense.transfer.readers")
 
@@ -41,6 +43,7 @@ class View(NamedTuple):
     state: dict[str, Tensor]
     others: list[str]
     meta: Mapping[str, Any]
+    grid: Grid | None = None  # as stated by the user
 
     def inside(self, *segments: str) -> bool:
         """Whether the prefix holds one of these segments, such as ``teacher``."""
@@ -64,12 +67,16 @@ class CheckpointReader:
     """Base of the families. A family is told by its keys, never by a file name.
 
     Attributes:
-        title: for the error that lists families.
+        title: models whose files these are.
+        native: ViT arguments in which the family's models differ from DeiT.
+        suffix: kind of file that :meth:`lay_out` is for.
         anchor: the name, in the family's own layout, whose prefix tells where the ViT sits in the file.
         segments: prefix segments that only this family uses.
     """
 
     title: ClassVar[str]
+    native: ClassVar[Mapping[str, Any]] = {}
+    suffix: ClassVar[str] = ".pth"
     anchor: ClassVar[str] = "patch_embed.proj.weight"
     segments: ClassVar[tuple[str, ...]] = ()
 
@@ -81,8 +88,12 @@ class CheckpointReader:
         """Rename to the canonical layout. Called only where :meth:`why_not` returned None."""
         raise NotImplementedError
 
+    def lay_out(self, vit: ViT) -> dict[str, Any]:
+        """The reverse: ``vit``'s weights as a file of this family holds them, with what else such files hold."""
+        raise NotImplementedError
 
-def open_view(reader: type[CheckpointReader], raw: RawCheckpoint) -> View | str:
+
+def open_view(reader: type[CheckpointReader], raw: RawCheckpoint, grid: Grid | None = None) -> View | str:
     """Find the ViT in a file by the family's anchor; a string says why there is none.
 
     Raises:
@@ -103,7 +114,7 @@ def open_view(reader: type[CheckpointReader], raw: RawCheckpoint) -> View | str:
     prefix = ranked[0][1]
     state = {n[len(prefix) :]: t for n, t in raw.tensors.items() if n.startswith(prefix)}
     others = [n for n in raw.tensors if not n.startswith(prefix)]
-    return View(raw.spec, prefix, state, others, raw.meta)
+    return View(raw.spec, prefix, state, others, raw.meta, grid)
 
 
 def strays(state: Mapping[str, Any]) -> list[str]:
@@ -115,6 +126,29 @@ def not_canonical(state: Mapping[str, Any]) -> str | None:
     """None, or a sentence with the first names that the canonical layout does not have."""
     found = strays(state)
     return f"{len(found)} unexpected keys, first {found[:3]}" if found else None
+
+
+def translate(state: Mapping[str, Tensor], keys: Mapping[str, str]) -> dict[str, Tensor]:
+    """Rename by a map of names without their last part, ``*`` for a block index; other names stay.
+
+    ``{"layers.*.ln1": "blocks.*.norm1"}`` takes ``layers.3.ln1.bias`` to ``blocks.3.norm1.bias``.
+    """
+    rules = [(re.compile(re.escape(old).replace(r"\*", r"(\d+)") + r"(\.[a-z]+)?"), new) for old, new in keys.items()]
+    renamed = {}
+    for name, value in state.items():
+        for pattern, new in rules:
+            match = pattern.fullmatch(name)
+            if match:
+                *index, tail = match.groups()
+                name = new.replace("*", "".join(index)) + (tail or "")
+                break
+        renamed[name] = value
+    return renamed
+
+
+def reverse(keys: Mapping[str, str]) -> dict[str, str]:
+    """The map for the other direction."""
+    return {new: old for old, new in keys.items()}
 
 
 def take(state: dict[str, Tensor], dropped: dict[str, str], pattern: str, reason: str) -> None:

@@ -1,43 +1,49 @@
 """Open a pre-trained checkpoint: find its family, bring it to the canonical layout, rebuild it as a teacher."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from timm.layers import resample_abs_pos_embed
 from torch import Tensor
 
+from lvit_dense.catalog import check_arguments
 from lvit_dense.operators import Grid
-from lvit_dense.transfer.canonical import Source, SourceError, infer_facts
+from lvit_dense.transfer.canonical import Source, SourceError, SourceFacts, infer_facts
 from lvit_dense.transfer.loading import RawCheckpoint, load_file_tensors, tensors_sha256
 from lvit_dense.transfer.reader import READERS, CheckpointReader, View, open_view
 from lvit_dense.vit import ViT
 
 
-def read_source(spec: str, grid: Grid | tuple[int, int] | None = None, num_heads: int | None = None) -> Source:
+def read_source(
+    spec: str, grid: Grid | tuple[int, int] | None = None, facts: Mapping[str, Any] | None = None
+) -> Source:
     """Read a checkpoint of any known family.
 
     Args:
         spec: a file (.pth, .pt, .bin, .ckpt, .safetensors, .npz), or ``timm:NAME`` for timm's pre-trained weights.
         grid: (height, width) in tokens of the stored position rows; needed only where they make no square.
-        num_heads: where the file does not tell it and it is not embed_dim / 64.
+        facts: fields of :class:`SourceFacts` that no key tells and whose assumed value is wrong for this file, such as
+            ``dict(num_heads=12)`` (assumed: embed_dim / 64) or ``dict(act_layer="quick_gelu")``.
 
     Raises:
         FileNotFoundError: no such file.
         SourceError: unreadable, unsafe, of no or several families, or without a usable grid.
     """
     grid = None if grid is None else Grid(*grid)
-    known: dict[str, Any] = {} if num_heads is None else {"num_heads": num_heads}
+    known = dict(facts or {})
+    check_arguments("read_source's facts", SourceFacts, known)
     if spec.startswith("timm:"):
         raw, stated = _from_timm(spec)
         known = {**stated, **known}
     else:
         raw = load_file_tensors(spec)
-    family, reader, view = _recognise(raw)
+    family, reader, view = _recognise(raw, grid or known.get("grid"))
     converted = reader.convert(view)
     state = {name: value.float().contiguous() for name, value in converted.state.items()}
     dropped = {**converted.dropped, **dict.fromkeys(view.others, "outside the backbone")}
-    facts = infer_facts(spec, state, grid, {**converted.known, **known})
-    return Source(spec, family, raw.sha256, state, facts, dropped)
+    inferred = infer_facts(spec, state, grid, {**converted.known, **known})
+    return Source(spec, family, raw.sha256, state, inferred, dropped)
 
 
 def build_teacher(source: Source, img_size: int | tuple[int, int] | None = None) -> ViT:
@@ -71,12 +77,12 @@ def resize_rows(positions: Tensor, old: Grid, new: Grid, class_row: bool) -> Ten
     return resample_abs_pos_embed(positions, list(new), list(old), num_prefix_tokens=int(class_row))
 
 
-def _recognise(raw: RawCheckpoint) -> tuple[str, CheckpointReader, View]:
+def _recognise(raw: RawCheckpoint, grid: Grid | None) -> tuple[str, CheckpointReader, View]:
     """The one family whose keys fit, or one error that says what speaks against each."""
     found, objections = [], {}
     for name in READERS.names():
         reader = READERS.get(name)
-        view = open_view(reader, raw)
+        view = open_view(reader, raw, grid)
         objection = view if isinstance(view, str) else reader().why_not(view)
         if objection is None:
             assert isinstance(view, View)

@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from torch import randn
+
 from lvit_dense.operators import Grid
 from lvit_dense.transfer.canonical import SourceError
 from lvit_dense.transfer.reader import READERS, CheckpointReader, Converted, View, not_canonical
+from lvit_dense.vit import ViT
 
 META_KEY = "lvit_dense"
 
@@ -29,6 +32,12 @@ class OwnReader(CheckpointReader):
         """See :class:`CheckpointReader`."""
         return Converted(dict(view.state), known=_facts(view))
 
+    def lay_out(self, vit: ViT) -> dict[str, Any]:
+        """A segmentor's checkpoint, as mmengine's Runner saves it with our provenance hook."""
+        state = {f"backbone.vit.{name}": value for name, value in vit.state_dict().items()}
+        head = {"decode_head.conv_seg.weight": randn(3, vit.embed_dim, 1, 1)}
+        return {"meta": {META_KEY: vit.facts, "epoch": 1}, "state_dict": {**state, **head}}
+
 
 def _facts(view: View) -> dict[str, Any]:
     """Our constructor arguments -> facts that shapes do not tell."""
@@ -43,6 +52,7 @@ def _facts(view: View) -> dict[str, Any]:
             pos_embed=stated["pos_embed"],
             act_layer=stated["act_layer"],
             norm_eps=stated["norm_eps"],
+            k_bias=stated.get("k_bias", True),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise SourceError(

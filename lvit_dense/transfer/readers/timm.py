@@ -1,8 +1,13 @@
 """timm's own layout: timm files, DeiT (also distilled), and the backbone files of DINO, iBOT and MAE, equal in keys."""
 
-from torch import Tensor, cat
+from typing import Any
 
+from torch import Tensor, cat, randn
+
+from lvit_dense.operators import Grid
+from lvit_dense.transfer.canonical import square_side
 from lvit_dense.transfer.reader import READERS, CheckpointReader, Converted, View, not_canonical, take, with_class_row
+from lvit_dense.vit import ViT
 
 _DISTILLED = r"dist_token|head_dist\.(weight|bias)"
 
@@ -19,7 +24,7 @@ class TimmReader(CheckpointReader):
             return f"prefix {view.prefix!r} belongs to a self-supervised training file"
         if view.prefix == "model." and "fc_norm.weight" in view.state:
             return "'model' with fc_norm is MAE's fine-tuned layout"
-        if view.has(r"blocks\.\d+\.ls1\.gamma") and not has_patch_rows_only(view.state):
+        if view.has(r"blocks\.\d+\.ls1\.gamma") and not has_patch_rows_only(view.state, view.grid):
             return "LayerScale with a class position row is DINOv2's layout"
         state, _ = without_distillation(view.state)
         return not_canonical(state)
@@ -27,9 +32,18 @@ class TimmReader(CheckpointReader):
     def convert(self, view: View) -> Converted:
         """See :class:`CheckpointReader`."""
         state, dropped = without_distillation(view.state)
-        if "cls_token" in state and has_patch_rows_only(state):
+        if "cls_token" in state and has_patch_rows_only(state, view.grid):
             state["pos_embed"] = with_class_row(state["pos_embed"])
         return Converted(state, dropped=dropped)
+
+    def lay_out(self, vit: ViT) -> dict[str, Any]:
+        """DeiT-distilled, the form with most to drop."""
+        state = vit.state_dict()
+        width, rows = vit.embed_dim, state["pos_embed"]
+        heads = {f"{head}.weight": randn(10, width) for head in ("head", "head_dist")}
+        heads |= {f"{head}.bias": randn(10) for head in ("head", "head_dist")}
+        state |= {"dist_token": randn(1, 1, width), "pos_embed": cat([rows[:, :1], randn(1, 1, width), rows[:, 1:]], 1)}
+        return {"model": {**state, **heads}}
 
 
 def without_distillation(state: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -42,9 +56,16 @@ def without_distillation(state: dict[str, Tensor]) -> tuple[dict[str, Tensor], d
     return kept, dropped
 
 
-def has_patch_rows_only(state: dict[str, Tensor]) -> bool:
-    """Whether ``pos_embed`` has no class row: its row count is a square (n and n - 1 never both are)."""
+def has_patch_rows_only(state: dict[str, Tensor], grid: Grid | None) -> bool:
+    """Whether ``pos_embed`` has no class row, as in timm's DeiT III and register models.
+
+    Without a stated grid the row count must be a square (n and n - 1 never both are), and the file one of those models:
+    a plain 3x8 grid with a class row has 25 rows too.
+    """
     if "pos_embed" not in state:
         return False
     rows = state["pos_embed"].shape[1]
-    return round(rows**0.5) ** 2 == rows
+    if grid is not None:
+        return rows == grid.tokens
+    marked = "reg_token" in state or any(name.endswith(".ls1.gamma") for name in state)
+    return marked and square_side(rows) is not None
