@@ -49,11 +49,13 @@ class AttentionOperator(nn.Module):
 
     Attributes:
         tokens: the token layout that the paper gives models with this operator.
+        similarity: whether q.k products weigh the values, so that initialisations of W_Q W_K^T have a meaning.
         extra_inputs: further output rows that the operator wants from the qkv projection.
         extra_outputs: further input columns that it adds to the output projection (see :meth:`extra`).
     """
 
     tokens: ClassVar[TokenLayout] = TokenLayout(class_token=True, pos_embed="learned")
+    similarity: ClassVar[bool] = True
     extra_inputs: int = 0
     extra_outputs: int = 0
 

@@ -29,7 +29,7 @@ class InLineAttention(AttentionOperator):
             if inputs.mask is not None:
                 centred = centred.masked_fill(~inputs.mask[:, None, :, None], 0.0)
                 v = v.masked_fill(~inputs.mask[:, None, :, None], 0.0)
-            covariance = centred.transpose(-2, -1) @ v * (self.head_dim**-0.5 / count)
+            covariance = centred.transpose(-2, -1) @ v * self.head_dim**-0.5 / count
             return (q @ covariance + v_mean).to(inputs.v.dtype)
 
     def attention_matrix(self, inputs: AttentionInputs) -> Tensor:

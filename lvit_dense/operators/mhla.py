@@ -67,7 +67,7 @@ class MHLAAttention(AttentionOperator):
             if value not in known:
                 raise KeyError(f"operator 'mhla' has no {name} {value!r}: {suggest(value, known)}")
         self.layout, self.transform, self.normalizer, self.eps = layout, transform, normalizer, eps
-        self.mix = nn.Parameter(mixing_weights(BLOCKS, transform).clone())
+        self.mix = nn.Parameter(mixing_weights(BLOCKS, transform).float())
         self.local = depthwise(dim, 5)
 
     def forward(self, inputs: AttentionInputs) -> Tensor:
@@ -114,7 +114,7 @@ class MHLAAttention(AttentionOperator):
         """Mixing matrix for this many blocks."""
         if blocks == BLOCKS:
             return self.mix
-        return mixing_weights(blocks, self.transform).to(self.mix.device)
+        return mixing_weights(blocks, self.transform).to(self.mix)
 
     def _require_full_blocks(self, inputs: AttentionInputs, blocks: Grid, block: Grid) -> None:
         padded = Grid(blocks.height * block.height, blocks.width * block.width)
@@ -129,20 +129,23 @@ class MHLAAttention(AttentionOperator):
 
 @functools.lru_cache(maxsize=64)
 def mixing_weights(blocks: Grid, transform: str) -> Tensor:
-    """Mixing matrix (M, M), M = blocks.tokens in raster order, from the distances D of block centres in block units."""
+    """Mixing matrix (M, M) in float64 for M blocks in raster order.
+
+    A function of the distances between block centres, measured in blocks.
+    """
     rows, columns = torch.meshgrid(torch.arange(blocks.height), torch.arange(blocks.width), indexing="ij")
     centres = torch.stack([rows.flatten(), columns.flatten()], -1).double()
     distance = (centres[:, None] - centres[None]).norm(dim=-1)
     farthest = distance.max().clamp(min=1.0)  # a single block has no distance to divide by
     if transform == "gaussian":
-        return torch.exp(-(distance**2) / (2 * (farthest / 3) ** 2)).float()
+        return torch.exp(-(distance**2) / (2 * (farthest / 3) ** 2))
     weight = {
         "cos": torch.cos(math.pi / 4 * distance / farthest),
         "linear": 1 - distance / farthest,
         "exp": torch.exp(-distance / 3),
         "local": (distance <= 1.5).double(),
     }[transform]
-    return (weight / weight.sum(0, keepdim=True)).float()
+    return weight / weight.sum(0, keepdim=True)
 
 
 def _to_blocks(t: Tensor, grid: Grid, blocks: Grid, block: Grid) -> Tensor:

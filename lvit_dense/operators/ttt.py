@@ -39,13 +39,15 @@ class TTTAttention(AttentionOperator):
         inner: ``"glu"``: f(x) = (x W1) * silu(x W2), s = 1/3, each gradient divided by (its norm over the input
             dimension + 1); a second branch, with its own q2, k2, v2 of head_dim channels from 3 head_dim further rows
             of qkv, learns a 3x3 depth-wise kernel the same way and gives proj head_dim further columns.
-            ``"glu3"`` (T5): f(x) = (silu(x W1) * (x W2)) W3, s = head_dim^-1/2, plain gradients, no second branch.
+            ``"glu3"`` (T5): f(x) = (silu(x W1) * (x W2)) W3, s = head_dim^-1/2, plain gradients, no second branch. Its
+            result grows with the cube of q and its update with k and v: in fp16 use ``key_norm``, as T5 does.
         key_norm: normalise each key channel over the tokens, (k - mean) / sqrt(var + 1), without parameters (T5).
         locality: add a 3x3 depth-wise convolution to q and to k, after ``key_norm`` (T5).
         native: the released ViT^3: a residual 3x3 depth-wise convolution before norm1 instead of position embedding.
     """
 
     tokens = TokenLayout(class_token=False, pos_embed="sincos")
+    similarity = False
 
     def __init__(
         self,
@@ -91,13 +93,17 @@ class TTTAttention(AttentionOperator):
             q, k, v, w1, w2, w3 = at_least_fp32(q, k, inputs.v, self.w1, self.w2, self.w3)
             if inputs.mask is not None:
                 k, v = mask_tokens(k, inputs.mask), mask_tokens(v, inputs.mask)
-            error = v * (-self.scale / token_count(inputs))
+            error = v * -self.scale / token_count(inputs)
             if self.inner == "glu":
                 w1, w2 = _step_glu(k, error, w1, w2)
                 out = (q @ w1) * F.silu(q @ w2)
             else:
                 w1, w2, w3 = _step_glu3(k, error, w1, w2, w3)
                 out = (F.silu(q @ w1) * (q @ w2)) @ w3
+            if inputs.v.dtype == torch.float16:
+                # The other operators average v; this result is a polynomial of q and can leave fp16's range.
+                limit = torch.finfo(torch.float16).max
+                out = out.clamp(-limit, limit)
             return out.to(inputs.v.dtype)
 
     def extra(self, inputs: AttentionInputs) -> Tensor | None:
@@ -112,7 +118,7 @@ class TTTAttention(AttentionOperator):
                 extra = extra.masked_fill(~inputs.mask[..., None], 0.0)
             # One copy to channels-first maps lets the nine shifted products run along rows of memory.
             q, k, v = tokens_to_map(extra, inputs.grid).contiguous().chunk(3, 1)
-            error = v * (-self.scale / token_count(inputs))
+            error = v * -self.scale / token_count(inputs)
             gradient = torch.stack([(window * error).sum((-2, -1)) for window in _shifts(k)], -1)
             gradient = gradient / (gradient.norm(dim=-1, keepdim=True) + 1)
             taps = (kernel.flatten(1) - gradient)[..., None, None].unbind(2)  # per image, nine of (B, head_dim, 1, 1)
