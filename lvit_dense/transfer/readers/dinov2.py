@@ -39,10 +39,10 @@ class DINOv2Reader(CheckpointReader):
 
     def lay_out(self, vit: ViT) -> dict[str, Any]:
         """A training file: FSDP chunks of two blocks, registers, the mask token."""
-        state = {
-            re.sub(r"blocks\.(\d+)", lambda m: f"blocks.{int(m[1]) // 2}.{m[1]}", n): v
-            for n, v in vit.state_dict().items()
-        }
+        state: dict[str, Tensor] = vit.state_dict()
+        for name in [name for name in state if name.startswith("blocks.")]:
+            _, index, rest = name.split(".", 2)
+            state[f"blocks.{int(index) // 2}.{index}.{rest}"] = state.pop(name)
         if "reg_token" in state:
             state["register_tokens"] = state.pop("reg_token")
         state["mask_token"] = torch.zeros(1, vit.embed_dim)
