@@ -48,6 +48,7 @@ class TTTAttention(AttentionOperator):
 
     tokens = TokenLayout(class_token=False, pos_embed="sincos")
     similarity = False
+    similarity = False
 
     def __init__(
         self,
