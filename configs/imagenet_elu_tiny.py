@@ -1,4 +1,4 @@
 # ImageNet-1K classification (the paper's Table C recipe), elu attention, Tiny.
 # python tools/train.py configs/imagenet_elu_tiny.py --init mlpcopy --distill
-_base_ = './_base_/imagenet_tiny.py'
-model = dict(backbone=dict(operator='elu'))
+_base_ = "./_base_/imagenet_tiny.py"
+model = dict(backbone=dict(operator="elu"))

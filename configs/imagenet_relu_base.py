@@ -8,5 +8,5 @@
 # Paper, mlpcopy+distill: top1 81.4
 # Paper, fullcopy+distill: top1 82.0
 # python tools/train.py configs/imagenet_relu_base.py --init mlpcopy --distill
-_base_ = './_base_/imagenet_base.py'
-model = dict(backbone=dict(operator='relu'))
+_base_ = "./_base_/imagenet_base.py"
+model = dict(backbone=dict(operator="relu"))

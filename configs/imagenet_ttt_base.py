@@ -8,5 +8,5 @@
 # Paper, mlpcopy+distill: top1 83.0
 # Paper, fullcopy+distill: top1 83.2
 # python tools/train.py configs/imagenet_ttt_base.py --init mlpcopy --distill
-_base_ = './_base_/imagenet_base.py'
-model = dict(backbone=dict(operator='ttt'))
+_base_ = "./_base_/imagenet_base.py"
+model = dict(backbone=dict(operator="ttt"))

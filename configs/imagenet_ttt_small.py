@@ -1,4 +1,4 @@
 # ImageNet-1K classification (the paper's Table C recipe), ttt attention, Small.
 # python tools/train.py configs/imagenet_ttt_small.py --init mlpcopy --distill
-_base_ = './_base_/imagenet_small.py'
-model = dict(backbone=dict(operator='ttt'))
+_base_ = "./_base_/imagenet_small.py"
+model = dict(backbone=dict(operator="ttt"))

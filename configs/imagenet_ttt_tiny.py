@@ -1,4 +1,4 @@
 # ImageNet-1K classification (the paper's Table C recipe), ttt attention, Tiny.
 # python tools/train.py configs/imagenet_ttt_tiny.py --init mlpcopy --distill
-_base_ = './_base_/imagenet_tiny.py'
-model = dict(backbone=dict(operator='ttt'))
+_base_ = "./_base_/imagenet_tiny.py"
+model = dict(backbone=dict(operator="ttt"))

@@ -8,7 +8,10 @@
 # Paper, mlpcopy+distill: APb 42.2, APm 38.2
 # Paper, fullcopy+distill: APb 42.4, APm 39.0
 # python tools/train.py configs/maskrcnn_relu_base.py
-_base_ = './_base_/maskrcnn_base.py'
-model = dict(backbone=dict(operator='relu',
-    transfer=dict(plan='pretrained', source='work_dirs/imagenet_relu_base@mlpcopy+distill'),
-))
+_base_ = "./_base_/maskrcnn_base.py"
+model = dict(
+    backbone=dict(
+        operator="relu",
+        transfer=dict(plan="pretrained", source="work_dirs/imagenet_relu_base@mlpcopy+distill"),
+    )
+)

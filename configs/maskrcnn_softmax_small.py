@@ -1,4 +1,11 @@
 # Mask R-CNN 1x on COCO, softmax attention, Small.
 # python tools/train.py configs/maskrcnn_softmax_small.py
-_base_ = './_base_/maskrcnn_small.py'
-model = dict(backbone=dict(operator='softmax', window_size=14))
+_base_ = "./_base_/maskrcnn_small.py"
+teacher = "timm:deit_small_patch16_224.fb_in1k"
+model = dict(
+    backbone=dict(
+        operator="softmax",
+        transfer=dict(plan="fullcopy", source=teacher),
+        window_size=14,
+    )
+)

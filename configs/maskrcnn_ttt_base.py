@@ -8,7 +8,10 @@
 # Paper, mlpcopy+distill: APb 43.2, APm 39.1
 # Paper, fullcopy+distill: APb 43.3, APm 39.4
 # python tools/train.py configs/maskrcnn_ttt_base.py
-_base_ = './_base_/maskrcnn_base.py'
-model = dict(backbone=dict(operator='ttt',
-    transfer=dict(plan='pretrained', source='work_dirs/imagenet_ttt_base@mlpcopy+distill'),
-))
+_base_ = "./_base_/maskrcnn_base.py"
+model = dict(
+    backbone=dict(
+        operator="ttt",
+        transfer=dict(plan="pretrained", source="work_dirs/imagenet_ttt_base@mlpcopy+distill"),
+    )
+)

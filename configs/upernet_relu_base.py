@@ -8,7 +8,10 @@
 # Paper, mlpcopy+distill: mIoU 45.2, mIoU_ms 45.9
 # Paper, fullcopy+distill: mIoU 45.3, mIoU_ms 46.4
 # python tools/train.py configs/upernet_relu_base.py
-_base_ = './_base_/upernet_base.py'
-model = dict(backbone=dict(operator='relu',
-    transfer=dict(plan='pretrained', source='work_dirs/imagenet_relu_base@mlpcopy+distill'),
-))
+_base_ = "./_base_/upernet_base.py"
+model = dict(
+    backbone=dict(
+        operator="relu",
+        transfer=dict(plan="pretrained", source="work_dirs/imagenet_relu_base@mlpcopy+distill"),
+    )
+)

@@ -8,7 +8,10 @@
 # Paper, mlpcopy+distill: mIoU 46.7, mIoU_ms 47.5
 # Paper, fullcopy+distill: mIoU 47.1, mIoU_ms 47.9
 # python tools/train.py configs/upernet_ttt_base.py
-_base_ = './_base_/upernet_base.py'
-model = dict(backbone=dict(operator='ttt',
-    transfer=dict(plan='pretrained', source='work_dirs/imagenet_ttt_base@mlpcopy+distill'),
-))
+_base_ = "./_base_/upernet_base.py"
+model = dict(
+    backbone=dict(
+        operator="ttt",
+        transfer=dict(plan="pretrained", source="work_dirs/imagenet_ttt_base@mlpcopy+distill"),
+    )
+)

@@ -7,18 +7,18 @@ train_dataloader = dict(
     num_workers=10,
     persistent_workers=True,
     drop_last=True,
-    sampler=dict(type='DefaultSampler', shuffle=True),
-    collate_fn=dict(type='default_collate'),
+    sampler=dict(type="DefaultSampler", shuffle=True),
+    collate_fn=dict(type="default_collate"),
     dataset=dict(
-        type='TimmDataset',
-        root='data/imagenet',
-        split='train',
+        type="TimmDataset",
+        root="data/imagenet",
+        split="train",
         transform=dict(
             input_size=224,
             scale=(0.08, 1.0),
             hflip=0.5,
             color_jitter=0.4,
-            interpolation='bicubic',
+            interpolation="bicubic",
             mean=mean,
             std=std,
         ),
@@ -29,15 +29,15 @@ val_dataloader = dict(
     num_workers=10,
     persistent_workers=True,
     drop_last=False,
-    sampler=dict(type='DefaultSampler', shuffle=False),
-    collate_fn=dict(type='default_collate'),
+    sampler=dict(type="DefaultSampler", shuffle=False),
+    collate_fn=dict(type="default_collate"),
     dataset=dict(
-        type='TimmDataset',
-        root='data/imagenet',
-        split='val',
-        transform=dict(input_size=224, crop_pct=0.9, interpolation='bicubic', mean=mean, std=std),
+        type="TimmDataset",
+        root="data/imagenet",
+        split="val",
+        transform=dict(input_size=224, crop_pct=0.9, interpolation="bicubic", mean=mean, std=std),
     ),
 )
 test_dataloader = val_dataloader
-val_evaluator = dict(type='TopKAccuracy', topk=(1, 5))
+val_evaluator = dict(type="TopKAccuracy", topk=(1, 5))
 test_evaluator = val_evaluator

@@ -1,6 +1,6 @@
-_base_ = ['./imagenet.py', './imagenet1k.py', './runtime.py']
+_base_ = ["./imagenet.py", "./imagenet1k.py", "./runtime.py"]
 
 # What --init copies from and --distill learns from: the official DeiT of this size.
-teacher = 'timm:deit_small_patch16_224.fb_in1k'
+teacher = "timm:deit_small_patch16_224.fb_in1k"
 
-model = dict(backbone=dict(arch='small', drop_path_rate=0.0))
+model = dict(backbone=dict(arch="small", drop_path_rate=0.0))

@@ -7,6 +7,7 @@ custom_imports = dict(
 )
 custom_hooks = [
     dict(type="ProvenanceHook"),
+    dict(type="ResultsHook"),
     dict(type="BatchNormHook"),
     dict(type="NonFiniteLossHook"),
 ]

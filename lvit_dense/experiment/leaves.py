@@ -5,6 +5,7 @@ from lvit_dense.experiment.paper import PAPER, expected
 
 OPERATORS = ("softmax", "elu", "relu", "inline", "mhla", "ttt")
 SIZES = ("tiny", "small", "base")
+OFFICIAL_DEIT = "timm:deit_{}_patch16_224.fb_in1k"
 TITLES = {
     "imagenet": "ImageNet-1K classification (the paper's Table C recipe)",
     "maskrcnn": "Mask R-CNN 1x on COCO",
@@ -19,15 +20,7 @@ def leaves() -> dict[str, str]:
 
 
 def leaf(cell: Cell) -> str:
-    """The text of one config."""
-    backbone = [f"operator='{cell.operator}'"]
-    if cell.task == "maskrcnn" and cell.operator == "softmax":
-        backbone.append("window_size=14")
-    if cell.upstream is not None:
-        backbone.append(f"\n    transfer=dict(plan='pretrained', source='{cell.upstream.work_dir()}'),\n")
-        text = f"model = dict(backbone=dict({', '.join(backbone[:-1])},{backbone[-1]}))\n"
-    else:
-        text = f"model = dict(backbone=dict({', '.join(backbone)}))\n"
+    """The text of one config, formatted as ruff formats it."""
     lines = [f"# {TITLES[cell.task]}, {cell.operator} attention, {cell.size.capitalize()}."]
     for arm in PAPER.get(cell.operator, {}):
         numbers = expected(cell.operator, cell.size, arm, cell.task)
@@ -35,4 +28,16 @@ def leaf(cell: Cell) -> str:
             lines.append(f"# Paper, {arm}: " + ", ".join(f"{name} {value}" for name, value in numbers.items()))
     arm = " --init mlpcopy --distill" if cell.task == "imagenet" and cell.operator != "softmax" else ""
     lines.append(f"# python tools/train.py configs/{cell.config_name}.py{arm}")
-    return "\n".join(lines) + f"\n_base_ = './_base_/{cell.task}_{cell.size}.py'\n{text}"
+    lines.append(f'_base_ = "./_base_/{cell.task}_{cell.size}.py"')
+    if cell.task == "imagenet":
+        return "\n".join([*lines, f'model = dict(backbone=dict(operator="{cell.operator}"))']) + "\n"
+    settings = [f'operator="{cell.operator}"']
+    if cell.upstream is not None:
+        settings.append(f'transfer=dict(plan="pretrained", source="{cell.upstream.work_dir()}")')
+    else:
+        lines.append(f'teacher = "{OFFICIAL_DEIT.format(cell.size)}"')
+        settings.append('transfer=dict(plan="fullcopy", source=teacher)')
+    if cell.task == "maskrcnn" and cell.operator == "softmax":
+        settings.append("window_size=14")
+    inner = "".join(f"        {setting},\n" for setting in settings)
+    return "\n".join(lines) + f"\nmodel = dict(\n    backbone=dict(\n{inner}    )\n)\n"

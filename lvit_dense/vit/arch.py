@@ -1,6 +1,6 @@
 """The sizes of DeiT, the only place where 768/12/12 stands."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lvit_dense.catalog import suggest
@@ -23,15 +23,13 @@ ARCHS = {
 }
 
 
-def resolve_arch(arch: str | Mapping[str, Any] | Arch) -> Arch:
-    """Turn ``"base"`` or ``dict(embed_dim=64, depth=4, num_heads=2)`` into an :class:`Arch`."""
-    if isinstance(arch, Arch):
-        return arch
+def resolve_arch(arch: str | Mapping[str, Any] | Sequence[float]) -> Arch:
+    """Turn ``"base"``, ``dict(embed_dim=64, depth=4, num_heads=2)`` or ``(64, 4, 2)`` into an :class:`Arch`."""
     if isinstance(arch, str):
         if arch not in ARCHS:
             raise KeyError(f"unknown size {arch!r}: {suggest(arch, ARCHS)}")
         return ARCHS[arch]
-    unknown = set(arch) - set(Arch._fields)
-    if unknown or not {"embed_dim", "depth", "num_heads"} <= set(arch):
-        raise KeyError(f"arch needs embed_dim, depth and num_heads (optional: mlp_ratio), got {dict(arch)}")
-    return Arch(**arch)
+    try:
+        return Arch(**arch) if isinstance(arch, Mapping) else Arch(*arch)  # type: ignore[arg-type]
+    except TypeError:
+        raise KeyError(f"arch needs embed_dim, depth and num_heads (optional: mlp_ratio), got {arch}") from None

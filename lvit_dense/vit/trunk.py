@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from lvit_dense.catalog import suggest
 from lvit_dense.operators import OPERATORS, AttentionOperator, Grid
-from lvit_dense.vit.arch import Arch, resolve_arch
+from lvit_dense.vit.arch import resolve_arch
 from lvit_dense.vit.block import Block
 from lvit_dense.vit.embed import resize_positions, sincos_positions
 
@@ -39,7 +39,7 @@ class ViT(nn.Module):
         facts: the constructor arguments that a checkpoint needs to be read back, resolved and JSON-able.
 
     Args:
-        arch: ``"tiny"``, ``"small"``, ``"base"``, ``"large"`` or a mapping of :class:`Arch` fields.
+        arch: ``"tiny"``, ``"small"``, ``"base"``, ``"large"`` or the fields of :class:`Arch`.
         operator: a name, a mapping with the operator's switches, or a list with one of them per block.
         img_size: side or (height, width) in pixels that the position rows belong to; any other size can be given to
             ``forward``, the rows are then resized.
@@ -55,7 +55,7 @@ class ViT(nn.Module):
 
     def __init__(
         self,
-        arch: str | Mapping[str, Any] | Arch = "base",
+        arch: str | Mapping[str, Any] | Sequence[float] = "base",
         operator: OperatorSpec | Sequence[OperatorSpec] = "relu",
         img_size: int | tuple[int, int] = 224,
         patch_size: int = 16,
@@ -88,7 +88,7 @@ class ViT(nn.Module):
         if len(windows) != depth:
             raise ValueError(f"window_sizes has {len(windows)} entries for {depth} blocks")
         self._build_embedding(in_chans, patch_bias, class_token, pos_embed, registers, operators[0], pre_norm, norm_eps)
-        rates = torch.linspace(0, drop_path_rate, depth).tolist()
+        rates = [drop_path_rate * i / max(depth - 1, 1) for i in range(depth)]
         self.blocks = nn.ModuleList(
             Block(
                 self.embed_dim,

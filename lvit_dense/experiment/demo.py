@@ -1,0 +1,41 @@
+"""The demo: the whole chain with a tiny ViT on generated pictures, in minutes on two cores."""
+
+from pathlib import Path
+
+from lvit_dense.datasets.demo import CLASSES, PALETTE, SEGMENTATION_CLASSES, SEGMENTATION_PALETTE
+from lvit_dense.experiment import small_data
+from lvit_dense.experiment.cell import Cell
+from lvit_dense.experiment.small_data import Classes, Schedule
+from lvit_dense.experiment.suite import Suite
+
+TITLE = "A small Table D: tiny ViT, generated pictures (validation, in percent)"
+SIDE = 96  # pixels of the classification pictures
+WIDTH = 96  # channels of the ViT, depth 6, 3 heads
+TEACHER = Cell("imagenet", "softmax", "tiny")
+ARMS = (("random", False), ("mlpcopy", True))
+
+
+def demo_suite(root: Path, data: Path) -> Suite:
+    """Train a softmax teacher, two ReLU students (random, mlpcopy+distill), and detect and segment with both."""
+    students = tuple(
+        Cell(task, "relu", "tiny", init, distill)
+        for task in ("imagenet", "maskrcnn", "upernet")
+        for init, distill in ARMS
+    )
+    names = {
+        split: {"ann_file": f"annotations/instances_{split}2017.json", "img": f"{split}2017/"}
+        for split in ("train", "val")
+    }
+    shapes = Classes(CLASSES, PALETTE)
+    segments = Classes(SEGMENTATION_CLASSES, SEGMENTATION_PALETTE)
+    options = {
+        "imagenet": small_data.imagenet(data / "imagenet", shapes, SIDE, Schedule(12, 2, 1e-3, 64), crop=(0.5, 1.0)),
+        "maskrcnn": small_data.coco(data / "coco", shapes, Schedule(10, 1, 1e-3, 8), (128, 96), WIDTH, 64, names),
+        "upernet": small_data.ade20k(
+            data / "ade" / "ADEChallengeData2016", segments, Schedule(240, 24, 1e-3, 8), 96, 96, WIDTH, 64
+        ),
+    }
+    for task in ("maskrcnn", "upernet"):
+        options[task]["default_hooks"]["visualization"] = {"draw": True, "interval": 20}
+    backbone = {"arch": [WIDTH, 6, 3], "img_size": SIDE, "drop_path_rate": 0.0}
+    return Suite(root, (TEACHER, *students), str(TEACHER.work_dir(root)), options, backbone)

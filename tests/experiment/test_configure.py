@@ -1,0 +1,110 @@
+"""Flags of tools/train.py and tools/test.py: what they write into a config, and the one line of each bad input."""
+
+import argparse
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+
+from lvit_dense.experiment import configure
+from lvit_dense.experiment.cell import Cell
+from lvit_dense.experiment.launch import configure_training, load_config, one_line_errors
+from lvit_dense.vit import ViT
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+
+
+def flags(config, **given):
+    defaults = dict.fromkeys(("cfg_options", "init", "teacher", "seed", "work_dir", "resume"))
+    defaults |= dict.fromkeys(("distill", "amp", "auto_scale_lr"), False)
+    defaults |= {"config": str(CONFIGS / config), "launcher": "none", "work_root": "work_dirs"}
+    return argparse.Namespace(**{**defaults, **given})
+
+
+@pytest.fixture
+def teacher(tmp_path):
+    vit = ViT((192, 12, 3), "softmax", init_values=1e-5)
+    path = tmp_path / "teacher.pth"
+    torch.save(vit.state_dict(), path)
+    return str(path)
+
+
+def test_the_arm_of_an_imagenet_run(teacher):
+    cfg = configure_training(flags("imagenet_relu_tiny.py", init="mlpcopy", distill=True, teacher=teacher, seed=3))
+    assert cfg.model.transfer == {"plan": "mlpcopy", "source": teacher}
+    assert cfg.model.distill == {"teacher": teacher}
+    assert cfg.randomness.seed == 3
+    assert cfg.work_dir == "work_dirs/imagenet_relu_tiny@mlpcopy+distill@seed3"
+
+
+def test_a_student_of_a_teacher_with_layer_scale_has_layer_scale_in_every_arm(teacher):
+    for init in ("random", "copy"):
+        cfg = configure_training(flags("imagenet_relu_tiny.py", init=init, teacher=teacher))
+        assert cfg.model.backbone.init_values == 1.0
+
+
+def test_without_flags_an_imagenet_run_is_random_and_needs_no_weights():
+    cfg = configure_training(flags("imagenet_relu_tiny.py"))
+    assert cfg.model.transfer is None and cfg.model.distill is None
+    assert cfg.work_dir == "work_dirs/imagenet_relu_tiny@random"
+
+
+def test_a_dense_run_names_the_command_of_its_missing_upstream_run(tmp_path):
+    with pytest.raises(FileNotFoundError) as error:
+        configure_training(flags("maskrcnn_relu_tiny.py", work_root=str(tmp_path)))
+    assert "imagenet_relu_tiny@mlpcopy+distill is not trained yet" in str(error.value)
+    assert "python tools/train.py configs/imagenet_relu_tiny.py --init mlpcopy --distill" in str(error.value)
+    assert "--init scratch" in str(error.value)
+
+
+def test_scratch_and_teacher_need_no_upstream_run(teacher):
+    assert configure_training(flags("maskrcnn_relu_tiny.py", init="scratch")).model.backbone.transfer is None
+    cfg = configure_training(flags("upernet_softmax_tiny.py", teacher=teacher))
+    assert cfg.model.backbone.transfer == {"plan": "fullcopy", "source": teacher}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"init": "mlpcpy"}, "did you mean 'mlpcopy'"),
+        ({"init": "mlpcopy", "teacher": "nowhere.pth"}, "no weights at nowhere.pth"),
+        ({"config": "imagenet_rellu_tiny.py"}, "did you mean 'imagenet_relu_tiny'"),
+        ({"amp": True}, "needs a CUDA device"),
+    ],
+)
+def test_bad_flags_end_with_one_line(given, message, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(SystemExit) as end, one_line_errors():
+        configure_training(flags(**{"config": "imagenet_relu_tiny.py", **given}))
+    assert message in str(end.value) and "\n" not in str(end.value)
+
+
+def test_own_config_names_cannot_take_an_arm(tmp_path):
+    own = tmp_path / "mine.py"
+    own.write_text(f"_base_ = {str(CONFIGS / 'imagenet_relu_tiny.py')!r}\n")
+    assert configure_training(flags(own)).work_dir == "work_dirs/mine"
+    with pytest.raises(ValueError, match="TASK_OPERATOR_SIZE"):
+        configure_training(flags(own, init="copy"))
+
+
+def test_the_batch_line_compares_with_the_recipe():
+    cfg = Config.fromfile(CONFIGS / "imagenet_relu_base.py")
+    assert configure.batch_line(cfg, 8).startswith("batch 512 x 8 processes x 1 accumulated = 4096, lr 0.002")
+    line = configure.batch_line(cfg, 1)
+    assert line.startswith("WARNING") and "4096" in line and "accumulative_counts to 8" in line
+    configure.set_auto_scale_lr(cfg)
+    assert "scaled by --auto-scale-lr to 0.00025" in configure.batch_line(cfg, 1)
+
+
+def test_options_of_the_command_line_reach_the_config():
+    cfg = load_config(
+        str(CONFIGS / "upernet_relu_base.py"), {"train_dataloader.dataset.pipeline.3.crop_size": (96, 96)}
+    )
+    assert cfg.train_dataloader.dataset.pipeline[3].crop_size == (96, 96)
+
+
+def test_seed_is_the_cells(teacher):
+    cfg = Config.fromfile(CONFIGS / "imagenet_relu_base.py")
+    configure.set_arm(cfg, Cell.parse("imagenet_relu_base@random@seed5"), "work_dirs", None)
+    assert cfg.randomness.seed == 5
