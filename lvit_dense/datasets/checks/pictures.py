@@ -1,15 +1,18 @@
 """Is this file a whole 8-bit picture of the right size? Used by the checks and, at every read, by the loader."""
 
 import io
+import struct
 from pathlib import Path
 from typing import NamedTuple
 
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from lvit_dense.datasets.checks.finding import DataError, Finding
 
 # Modes that are read as 8-bit RGB without loss of brightness: grey, palette, with alpha, CMYK.
 EIGHT_BIT_MODES = frozenset({"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"})
+# What Pillow raises for files that are broken in one way or another.
+DECODE_ERRORS = (OSError, SyntaxError, ValueError, EOFError, struct.error, Image.DecompressionBombError)
 _ORIENTATION = 0x0112
 _ASK_FOR_NEW_COPY = "fetch the file again, or leave it out with --skip-bad"
 
@@ -36,7 +39,7 @@ def read_header(file: str, content: bytes) -> Header:
         raise _bad("empty-file", file, "0 bytes", "a picture", _ASK_FOR_NEW_COPY)
     try:
         picture = Image.open(io.BytesIO(content))
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except DECODE_ERRORS as error:
         value = (
             f"{len(content)} bytes that begin with {content[:12]!r} are no readable picture ({type(error).__name__})"
         )
@@ -48,7 +51,8 @@ def read_header(file: str, content: bytes) -> Header:
         value = f"{picture.format} with mode {picture.mode}{f' ({raw_mode})' if ';16' in raw_mode else ''}"
         cure = "convert it to 8 bits with the scaling that suits the sensor; none is guessed here"
         raise _bad("deep-picture", file, value, "8 bits per channel", cure)
-    orientation = int(picture.getexif().get(_ORIENTATION, 1) or 1)
+    # getexif of a PNG without EXIF data would decode the whole picture
+    orientation = int(picture.getexif().get(_ORIENTATION, 1) or 1) if "exif" in picture.info else 1
     width, height = picture.size[::-1] if orientation >= 5 else picture.size
     return Header(width, height, picture.mode, orientation)
 
@@ -69,7 +73,7 @@ def check_whole(file: str, content: bytes) -> None:
         return
     try:
         Image.open(io.BytesIO(content)).load()
-    except (OSError, SyntaxError, ValueError) as error:
+    except DECODE_ERRORS as error:
         value = f"the picture ends early after {len(content)} bytes ({error})"
         raise _bad("cut-off", file, value, "a whole picture", _ASK_FOR_NEW_COPY) from error
 
@@ -91,7 +95,7 @@ def check_picture(file: str, size: tuple[int, int] | None = None, owner: str = "
         Image.open(io.BytesIO(content)).load()
     except DataError as error:
         return error.findings
-    except (OSError, SyntaxError, ValueError) as error:
+    except DECODE_ERRORS as error:
         return _bad("undecodable", file, str(error), "a picture that decodes", _ASK_FOR_NEW_COPY).findings
     findings = []
     if size is not None and size != (header.width, header.height):

@@ -14,7 +14,7 @@ from PIL import Image
 
 from lvit_dense.datasets.checks.finding import DataError, Finding
 from lvit_dense.datasets.checks.job import CHECKS, Job, Opened, Survey, missing_folder, wrong_heads
-from lvit_dense.datasets.checks.pictures import check_picture, check_whole, missing_file, read_header
+from lvit_dense.datasets.checks.pictures import DECODE_ERRORS, check_picture, check_whole, missing_file, read_header
 
 LAYOUT = "ADEChallengeData2016's layout: images/{training,validation}/*.jpg, annotations/{training,validation}/*.png"
 RIGHT_ARCHIVE = (
@@ -179,7 +179,7 @@ def read_labels(file: str, content: bytes) -> np.ndarray:
         raise DataError([Finding("colour-labels", file, value, expected, cure)])
     try:
         return np.asarray(Image.open(io.BytesIO(content))).astype(np.int64)
-    except (OSError, SyntaxError, ValueError) as error:
+    except DECODE_ERRORS as error:
         cure = "Write the file again"
         raise DataError([Finding("undecodable", file, str(error), "a label file that decodes", cure)]) from error
 
@@ -188,7 +188,7 @@ def _is_deep(content: bytes) -> bool:
     """Whether this is a readable one-channel picture of more than 8 bits."""
     try:
         return Image.open(io.BytesIO(content)).mode in ("I", "I;16", "I;16B", "I;16L")
-    except (OSError, SyntaxError, ValueError):
+    except DECODE_ERRORS:
         return False
 
 

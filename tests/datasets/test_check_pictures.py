@@ -1,0 +1,109 @@
+"""Files that are no sound 8-bit picture: named by the check and by the loader; every 8-bit mode reads as RGB."""
+
+import io
+
+import numpy as np
+import pytest
+from mmcv.transforms import LoadImageFromFile
+from mmengine.registry import TRANSFORMS
+from PIL import Image
+
+from lvit_dense.datasets.checks.finding import DataError
+from lvit_dense.datasets.checks.pictures import check_picture, is_cut_off
+from lvit_dense.datasets.loading import LoadPicture
+
+RGB = Image.fromarray((np.random.default_rng(0).random((6, 8, 3)) * 255).astype(np.uint8)).resize((40, 30))
+
+
+def encode(image: Image.Image, form: str, **options) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, form, **options)
+    return buffer.getvalue()
+
+
+def turned(orientation: int) -> bytes:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    return encode(RGB, "JPEG", exif=exif)
+
+
+JPEG, PNG = encode(RGB, "JPEG"), encode(RGB, "PNG")
+DEEP = np.linspace(0, 65535, 20 * 20).reshape(20, 20).astype(np.uint16)
+BAD = {
+    "empty": (b"", "empty-file", "0 bytes"),
+    "text": (b"<html>not found</html>", "undecodable", "22 bytes that begin with b'<html>not fo'"),
+    "half a jpeg": (JPEG[:-200], "cut-off", "ends early after"),
+    "half a png": (PNG[: len(PNG) // 2], "cut-off", "ends early after"),
+    "16 bits": (encode(Image.fromarray(DEEP), "PNG"), "deep-picture", "mode I;16"),
+    "float": (encode(Image.fromarray(DEEP.astype(np.float32)), "TIFF"), "deep-picture", "mode F"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_picture_is_named_by_check_and_loader(tmp_path, name):
+    content, kind, value = BAD[name]
+    file = tmp_path / "picture.jpg"
+    file.write_bytes(content)
+    (finding,) = check_picture(str(file))
+    assert finding.kind == kind and finding.fatal and value in finding.value and finding.picture == str(file)
+    with pytest.raises(DataError, match=r"picture\.jpg: .*; expected .*\. [A-Z]") as error:
+        LoadPicture().transform({"img_path": str(file)})
+    assert error.value.findings == [finding]
+
+
+def test_missing_picture_and_folder_in_its_place(tmp_path):
+    assert check_picture(str(tmp_path / "no.jpg"))[0].value == "no such file or directory"
+    assert check_picture(str(tmp_path))[0].kind == "missing-file"
+    with pytest.raises(DataError, match=r"no\.jpg: no such file"):
+        LoadPicture().transform({"img_path": str(tmp_path / "no.jpg")})
+    assert LoadPicture(ignore_empty=True).transform({"img_path": str(tmp_path / "no.jpg")}) is None
+
+
+def test_16_bit_colour_png_is_refused(tmp_path):
+    cv2 = pytest.importorskip("cv2")
+    cv2.imwrite(str(tmp_path / "a.png"), np.stack([DEEP] * 3, -1))
+    (finding,) = check_picture(str(tmp_path / "a.png"))  # Pillow calls its mode RGB
+    assert finding.kind == "deep-picture" and "RGB;16" in finding.value
+
+
+@pytest.mark.parametrize(
+    ("mode", "form"), [("L", "PNG"), ("LA", "PNG"), ("P", "PNG"), ("1", "PNG"), ("RGBA", "PNG"), ("CMYK", "JPEG")]
+)
+def test_every_8_bit_mode_reads_as_rgb(tmp_path, mode, form):
+    image = RGB.convert(mode)
+    file = tmp_path / "picture"
+    file.write_bytes(encode(image, form))
+    results = LoadPicture().transform({"img_path": str(file)})
+    expected = np.asarray(Image.open(file).convert("RGB")).astype(int)
+    assert np.abs(results["img"][..., ::-1] - expected).max() <= 1
+    assert results["img_shape"] == results["ori_shape"] == (30, 40)
+    (finding,) = check_picture(str(file))
+    assert finding.kind == "colour-mode" and not finding.fatal
+
+
+def test_sound_picture_has_mmcvs_pixels_and_our_loader_takes_its_place(tmp_path):
+    (tmp_path / "a.jpg").write_bytes(JPEG)
+    ours = TRANSFORMS.build({"type": "LoadImageFromFile"})
+    assert isinstance(ours, LoadPicture)
+    theirs = LoadImageFromFile().transform({"img_path": str(tmp_path / "a.jpg")})
+    mine = ours.transform({"img_path": str(tmp_path / "a.jpg")})
+    assert theirs.keys() == mine.keys() and (theirs["img"] == mine["img"]).all()
+    assert LoadPicture(to_float32=True).transform({"img_path": str(tmp_path / "a.jpg")})["img"].dtype == np.float32
+
+
+@pytest.mark.parametrize(("orientation", "size"), [(1, (40, 30)), (6, (30, 40)), (8, (30, 40)), (3, (40, 30))])
+def test_exif_orientation_decides_the_size(tmp_path, orientation, size):
+    file = tmp_path / "a.jpg"
+    file.write_bytes(turned(orientation))
+    assert check_picture(str(file), size, "x.json") == []
+    (finding,) = check_picture(str(file), size[::-1], "x.json")
+    assert finding.kind == "size-differs" and f"is {size[0]}x{size[1]}" in finding.value
+    assert ("EXIF orientation" in finding.value) == (orientation > 1)
+    assert LoadPicture().transform({"img_path": str(file)})["img_shape"] == size[::-1]
+
+
+def test_end_marks():
+    thumbnail = b"\xff\xd8\xff\xe1" + JPEG + JPEG[2:-2]  # an embedded picture's end mark comes before the last data
+    assert is_cut_off(thumbnail) and not is_cut_off(thumbnail + b"\xff\xd9")
+    assert not is_cut_off(JPEG) and not is_cut_off(PNG) and is_cut_off(JPEG[:-2]) and is_cut_off(PNG[:-12])
+    assert not is_cut_off(JPEG + b"trailing bytes")
