@@ -48,7 +48,6 @@ class TTTAttention(AttentionOperator):
 
     tokens = TokenLayout(class_token=False, pos_embed="sincos")
     similarity = False
-    similarity = False
 
     def __init__(
         self,
