@@ -12,6 +12,8 @@ from mmengine.registry import MODELS
 from mmengine.structures import PixelData
 from torch import Tensor
 
+from lvit_dense.engine.views import by_picture, describe
+
 STRIP_BYTES = 64 * 2**20
 
 
@@ -46,7 +48,7 @@ class StreamingSegTTA(BaseTTAModel):
             data: a collated TestTimeAug batch, ``inputs[view][picture]`` and ``data_samples[view][picture]``.
         """
         self._announce(data["data_samples"])
-        return [self._label(list(zip(inputs, samples))) for inputs, samples in _by_picture(data)]
+        return [self._label(views) for views in by_picture(data)]
 
     def merge_preds(self, data_samples_list: Any) -> Any:
         """Not used: merging finished views is what this class avoids."""
@@ -78,14 +80,9 @@ class StreamingSegTTA(BaseTTAModel):
 
     def _announce(self, samples: list[list[Any]]) -> None:
         """Say once which views the result is a mean of: single- and multi-scale numbers get confused."""
-        if self._announced:
-            return
-        self._announced = True
-        views = [
-            f"{'x'.join(map(str, view[0].img_shape))}{' flipped' if view[0].metainfo.get('flip') else ''}"
-            for view in samples
-        ]
-        MMLogger.get_current_instance().info(f"test with {len(views)} views a picture; the first: {', '.join(views)}")
+        if not self._announced:
+            self._announced = True
+            MMLogger.get_current_instance().info(f"test with {len(samples)} views a picture: {describe(samples)}")
 
 
 class ScoreSum:
@@ -132,8 +129,3 @@ class ScoreSum:
     def _strips(self) -> Iterator[tuple[int, int]]:
         height = len(self.total)
         return ((start, min(start + self.rows, height)) for start in range(0, height, self.rows))
-
-
-def _by_picture(data: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """Turn view-major lists into (inputs of all views, samples of all views) per picture."""
-    return zip(zip(*data["inputs"]), zip(*data["data_samples"]))
