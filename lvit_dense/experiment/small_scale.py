@@ -1,0 +1,52 @@
+"""Arms on really pre-trained weights and real photographs: ViT-S/14 students on small pictures, on two cores.
+
+The data folder holds ``vit_small_patch14_518.safetensors`` (a ViT-S/14 of the DINOv2 family), ``objects/`` (an ImageFolder
+of 7 classes) and ``scenes/`` (COCO and ADE20K layout, the same classes in photographs).
+"""
+
+from pathlib import Path
+
+from lvit_dense.experiment import small_data
+from lvit_dense.experiment.cell import Cell
+from lvit_dense.experiment.small_data import Classes, Schedule
+from lvit_dense.experiment.suite import Suite
+
+WIDTH = 384  # ViT-Small
+SIDE = 70  # pixels of the classification pictures: 5 x 5 tokens of 14 pixels
+OBJECTS = ("bird", "fish", "flower", "fruit", "insect", "mammal", "vegetable")
+SEGMENTS = ("background", "mammal", "bird", "fruit", "flower", "vegetable", "fish", "insect")
+COLOURS = (
+    (120, 120, 120), (230, 57, 70), (29, 120, 200), (255, 183, 3), (255, 112, 200), (6, 170, 120), (131, 56, 236),
+    (40, 40, 40),
+)  # fmt: skip
+
+CLASSIFIED = (
+    ("softmax", "random", False), ("softmax", "fullcopy", False),
+    ("relu", "random", False), ("relu", "copy", False), ("relu", "mlpcopy", False),
+    ("relu", "mlpcopy", True), ("relu", "fullcopy", True),
+)  # fmt: skip
+DENSE = (("relu", "random", False), ("relu", "mlpcopy", False), ("relu", "mlpcopy", True))
+
+
+def real_suite(root: Path, data: Path, seeds: int = 2) -> Suite:
+    """Classification of ``objects`` for all arms and seeds; Mask R-CNN and UperNet on ``scenes`` for seed 0."""
+    cells = [Cell("imagenet", o, "small", i, d, s) for s in range(seeds) for o, i, d in CLASSIFIED]
+    cells += [Cell(task, o, "small", i, d) for task in ("maskrcnn", "upernet") for o, i, d in DENSE]
+    things = Classes(SEGMENTS[1:], COLOURS[1:])
+    names = {
+        "train": {"ann_file": "instances_training.json", "img": "images/training/"},
+        "val": {"ann_file": "instances_validation.json", "img": "images/validation/"},
+    }
+    options = {
+        "imagenet": small_data.imagenet(
+            data / "objects", Classes(OBJECTS, COLOURS), SIDE, Schedule(15, 2, 1e-4, 32), crop=(0.35, 1.0)
+        ),
+        "maskrcnn": small_data.coco(data / "scenes", things, Schedule(12, 1, 2e-4, 4), (320, 240), WIDTH, 96, names),
+        "upernet": small_data.ade20k(
+            data / "scenes", Classes(SEGMENTS, COLOURS), Schedule(720, 60, 2e-4, 4), 240, 224, WIDTH, 96
+        ),
+    }
+    options["imagenet"]["model"]["backbone"]["patch_size"] = 14
+    for task in ("maskrcnn", "upernet"):
+        options[task]["default_hooks"]["visualization"] = {"draw": True, "interval": 20}
+    return Suite(root, tuple(cells), str(data / "vit_small_patch14_518.safetensors"), options)
