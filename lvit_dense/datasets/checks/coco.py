@@ -95,7 +95,9 @@ def _check_categories(job: Job, content: Mapping[str, Any], file: str) -> list[F
     if lost:
         strangers = _names(name for name in there if name not in wanted)
         value = f"{lost} annotations of classes that the config does not have: {{{strangers}}}"
-        findings.append(Finding("foreign-class", file, value, "(for information)", f"Left out; {cure}", fatal=False))
+        findings.append(
+            Finding("foreign-class", file, value, "", f"They are left out. {cure} to use them", fatal=False)
+        )
     return findings
 
 
@@ -159,7 +161,7 @@ def _check_empty(job: Job, content: Mapping[str, Any], file: str) -> list[Findin
     what = "are dropped from training (filter_cfg.filter_empty_gt=True)" if dropped else "are used"
     value = f"{empty} of {len(content['images'])} images have no object and {what}"
     cure = f"Set {job.key('filter_cfg.filter_empty_gt')}=False to train on them too" if dropped else "Nothing to do"
-    return [Finding("empty-pictures", file, value, "(for information)", cure, fatal=False)]
+    return [Finding("empty-pictures", file, value, "", cure, fatal=False)]
 
 
 def _open(path: Path, image: Mapping[str, Any], owner: str) -> Opened:

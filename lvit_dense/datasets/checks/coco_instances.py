@@ -86,5 +86,5 @@ def _check_run_lengths(
         return [found("bad-rle", value, f"height * width = {expected_size[0] * expected_size[1]} pixels")]
     if annotation.get("iscrowd"):
         cure = "Nothing to do: crowds are ignored in training and in evaluation"
-        return [found("crowd", "a crowd with a run-length mask", "(for information)", cure, fatal=False)]
+        return [found("crowd", "a crowd with a run-length mask", "", cure, fatal=False)]
     return []

@@ -14,7 +14,7 @@ class Finding:
         kind: short name, the same for all findings of one sort, such as ``"undecodable"``.
         file: the file or folder concerned; for an annotation, its JSON file.
         value: what was found there.
-        expected: what should be there.
+        expected: what should be there; empty when nothing is wrong with it.
         cure: what to do.
         fatal: training or evaluation would fail or be wrong; False = worth knowing.
         picture: the picture that ``--skip-bad`` leaves out for this.
@@ -32,7 +32,8 @@ class Finding:
 
     def line(self) -> str:
         """Everything in one line."""
-        return f"{self.file}: {self.value}; expected {self.expected}. {self.cure}"
+        expected = f"; expected {self.expected}" if self.expected else ""
+        return f"{self.file}: {self.value}{expected}. {self.cure}"
 
 
 class DataError(ValueError):
