@@ -163,8 +163,9 @@ def infer_facts(where: str, state: Mapping[str, Tensor], grid: Grid | None, know
         in_chans=kernel.shape[1],
         class_token="cls_token" in state,
         registers=registers,
-        layer_scale=any(k.endswith("ls1.gamma") for k in state),
-        qkv_bias=any(k.endswith("attn.qkv.bias") for k in state),
+        layer_scale=any(k.endswith((".ls1.gamma", ".ls2.gamma")) for k in state),
+        # A file that lacks the projection altogether is incomplete, not without bias.
+        qkv_bias=any(k.endswith(".qkv.bias") for k in state) or not any(k.endswith(".qkv.weight") for k in state),
         pre_norm="norm_pre.weight" in state,
         act_layer="gelu",
         norm_eps=1e-6,

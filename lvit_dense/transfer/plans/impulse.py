@@ -62,10 +62,17 @@ def impulse_target(grid: Grid, tap: int) -> Tensor:
 
 
 def _position_basis(positions: Tensor, rank: int) -> tuple[Tensor, Tensor]:
-    """The normalised positions PE (N, C) cut to rank: right basis (C, rank), and PE^+ = basis @ scale, (rank, N)."""
+    """The normalised positions PE (N, C) cut to ``rank``: right basis (C, rank), and PE^+ = basis @ scale, (rank, N).
+
+    Directions that PE does not have (fewer tokens than ``rank``, or a sin-cos table) are zero.
+    """
     normalised = F.layer_norm(positions, positions.shape[-1:])
     u, s, v = torch.linalg.svd(normalised, full_matrices=False)
-    return v[:rank].T, u[:, :rank].T / s[:rank, None]
+    # The table is float32: what its rounding adds to the spectrum must not be inverted.
+    real = int((s > s[0] * max(normalised.shape) * torch.finfo(torch.float32).eps).sum())
+    kept = min(rank, real)
+    missing = rank - kept
+    return F.pad(v[:kept].T, (0, missing)), F.pad(u[:, :kept].T / s[:kept, None], (0, 0, 0, missing))
 
 
 def _head(target: Tensor, basis: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:

@@ -24,8 +24,9 @@ class TimmReader(CheckpointReader):
             return f"prefix {view.prefix!r} belongs to a self-supervised training file"
         if view.prefix == "model." and "fc_norm.weight" in view.state:
             return "'model' with fc_norm is MAE's fine-tuned layout"
-        if view.has(r"blocks\.\d+\.ls1\.gamma") and not has_patch_rows_only(view.state, view.grid):
-            return "LayerScale with a class position row is DINOv2's layout"
+        dino = "reg_token" in view.state or not has_patch_rows_only(view.state, view.grid)
+        if dino and view.has(r"blocks\.\d+\.ls1\.gamma"):
+            return "LayerScale with registers or a class position row is DINOv2's layout"
         state, _ = without_distillation(view.state)
         return not_canonical(state)
 
