@@ -32,6 +32,17 @@ GROUPS = tuple(_GROUP_PATTERNS)
 _COMPILED = {group: re.compile(pattern) for group, pattern in _GROUP_PATTERNS.items()}
 _BLOCK = re.compile(r"blocks\.(\d+)\.")
 
+# Parts that teachers may have and DeiT has not, as ViT arguments with DeiT's values.
+NATIVE_DEFAULTS: dict[str, Any] = {
+    "registers": 0,
+    "pre_norm": False,
+    "act_layer": "gelu",
+    "norm_eps": 1e-6,
+    "patch_bias": True,
+    "qkv_bias": True,
+    "k_bias": True,
+}
+
 
 class SourceError(ValueError):
     """A file that cannot be read as a pre-trained ViT; the message names it, what was found and the cure."""
@@ -129,6 +140,21 @@ class Source:
             patch_bias=f.patch_bias,
             final_norm=f.final_norm,
         )
+
+    def student_arguments(self, native_parts: bool = False) -> dict[str, Any]:
+        """``ViT`` arguments by which a student of this source differs from DeiT.
+
+        LayerScale is one by default, because without it nothing can be copied from a source that has it.
+
+        Args:
+            native_parts: also registers, pre-norm, activation, norm eps, and biases as in the source (arXiv 2605.07191:
+                some teachers fail with a plain student). A relative position bias is a switch of the softmax operator
+                (``facts.operator``); linear attention has no logits to add it to.
+        """
+        arguments = self.vit_arguments()
+        names = ("init_values", *(NATIVE_DEFAULTS if native_parts else ()))
+        defaults = {"init_values": None, **NATIVE_DEFAULTS}
+        return {name: arguments[name] for name in names if arguments[name] != defaults[name]}
 
 
 def infer_facts(where: str, state: Mapping[str, Tensor], grid: Grid | None, known: Mapping[str, Any]) -> SourceFacts:

@@ -86,6 +86,9 @@ def _resolve_group(
     result: Resolution,
 ) -> None:
     missing, misfits = [], []
+    if group in ("ls1", "ls2") and names and not source.facts.layer_scale:
+        _keep_layer_scale(group, names, student, result)
+        return
     for name in names:
         if name not in source.state:
             reason = None if complete else absent_by_fact(name, source.facts)
@@ -111,6 +114,17 @@ def _resolve_group(
         )
     if misfits:
         result.problems.append(f"{group}: {len(misfits)} of {len(names)} tensors do not fit, first {misfits[0]}")
+
+
+def _keep_layer_scale(group: str, names: list[str], student: Mapping[str, Tensor], result: Resolution) -> None:
+    """A student's LayerScale over copied weights that had none must start from one."""
+    off = [name for name in names if not (student[name] == 1).all()]
+    if off:
+        result.problems.append(
+            f"{group}: the source has no LayerScale and the student's starts from {student[off[0]].mean():.3g}, which "
+            f"would scale {len(off)} copied branches down: give the student init_values=1.0 or none"
+        )
+    result.random.update(dict.fromkeys(names, "the source has no LayerScale; the student's starts from 1"))
 
 
 def _drop(

@@ -183,6 +183,17 @@ def test_layer_scale_goes_with_its_branch_or_is_folded(read):
     assert report.options == {"fold_layer_scale": True}
 
 
+@pytest.mark.parametrize("plan", ["mlpcopy", "fullcopy", "pretrained"])
+def test_layer_scale_over_weights_that_had_none_starts_from_one(plan, read):
+    source = read(tiny_vit())
+    with pytest.raises(TransferError, match=r"ls2: the source has no LayerScale and the student's starts from 1e-05"):
+        transfer(plan, source, student("softmax", init_values=1e-5))
+    model = student("softmax", init_values=1.0)
+    report = transfer(plan, source, model)
+    assert "starts from 1" in report.group("ls2").random["blocks.*.ls2.gamma"]
+    assert (model.blocks[1].ls2.gamma == 1).all()
+
+
 def test_pretrained_takes_everything_and_refuses_another_operator(tmp_path):
     model = tiny_vit(operator="mhla")
     own = {"meta": {"lvit_dense": model.facts}, "state_dict": {f"vit.{n}": v for n, v in model.state_dict().items()}}
