@@ -82,7 +82,5 @@ val_dataloader = dict(
 )
 test_dataloader = val_dataloader
 
-val_evaluator = dict(
-    type="CocoMetric", ann_file=data_root + "annotations/instances_val2017.json", metric=["bbox", "segm"]
-)
+val_evaluator = dict(type="CocoAP", ann_file=data_root + "annotations/instances_val2017.json", metric=["bbox", "segm"])
 test_evaluator = val_evaluator
