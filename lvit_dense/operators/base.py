@@ -1,9 +1,11 @@
 """What every attention operator receives, returns and declares."""
 
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from lvit_dense.catalog import Catalog
 
@@ -111,6 +113,17 @@ def check_tokens(count: int, grid: Grid, prefix: int) -> None:
 def at_least_fp32(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Promote half-precision tensors to float32 and leave the others as they are."""
     return tuple(t.float() if t.dtype in (torch.float16, torch.bfloat16) else t for t in tensors)
+
+
+def recomputed(function: Callable[..., Tensor], *arguments: Any) -> Tensor:
+    """Call ``function`` and keep only its arguments for the backward pass, which calls it again.
+
+    For kernels whose intermediate results would take more memory than the rest of the block, and are quick to make.
+    Under torch.compile the compiler decides what is kept.
+    """
+    if not torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return function(*arguments)
+    return checkpoint(function, *arguments, use_reentrant=False, preserve_rng_state=False)
 
 
 def no_autocast(tensor: Tensor) -> torch.autocast:

@@ -16,6 +16,7 @@ from lvit_dense.operators.base import (
     TokenLayout,
     at_least_fp32,
     no_autocast,
+    recomputed,
 )
 from lvit_dense.operators.maps import convolve_heads, depthwise, mask_tokens, pad_map, require_grid
 
@@ -76,8 +77,7 @@ class MHLAAttention(AttentionOperator):
         blocks, block = self._partition(inputs.grid)
         if self.normalizer == "repo":
             self._require_full_blocks(inputs, blocks, block)
-        with no_autocast(inputs.v):
-            out = self._attend(inputs, blocks, block).to(inputs.v.dtype)
+        out = recomputed(self._attend, inputs, blocks, block)
         return out + convolve_heads(self.local, mask_tokens(inputs.v, inputs.mask), inputs.grid)
 
     def macs(self, grid: Grid, prefix: int) -> int:
@@ -97,18 +97,20 @@ class MHLAAttention(AttentionOperator):
         return Grid(-(-grid.height // BLOCK_SIZE), -(-grid.width // BLOCK_SIZE)), Grid(BLOCK_SIZE, BLOCK_SIZE)
 
     def _attend(self, inputs: AttentionInputs, blocks: Grid, block: Grid) -> Tensor:
-        q, k, v, mix = at_least_fp32(inputs.q, inputs.k, inputs.v, self._mix(blocks))
-        # Padding comes after the features: a padded key must count nothing, and phi(0) is eps.
-        k = _to_blocks(mask_tokens(F.relu(k) + self.eps, inputs.mask), inputs.grid, blocks, block)
-        q = _to_blocks(F.relu(q) + self.eps, inputs.grid, blocks, block)
-        v = _to_blocks(v, inputs.grid, blocks, block)
-        key_value, key_sum = k.transpose(-2, -1) @ v, k.sum(-2)
-        mixed = (mix @ key_value.flatten(3)).unflatten(3, key_value.shape[3:])
-        if self.normalizer == "exact":
-            normaliser = q @ (mix @ key_sum).unsqueeze(-1)
-        else:
-            normaliser = (mix @ (q @ key_sum.unsqueeze(-1)).squeeze(-1)).unsqueeze(-1)
-        return _from_blocks((q @ mixed) / (normaliser + self.eps), inputs.grid, blocks, block)
+        with no_autocast(inputs.v):
+            q, k, v, mix = at_least_fp32(inputs.q, inputs.k, inputs.v, self._mix(blocks))
+            # Padding comes after the features: a padded key must count nothing, and phi(0) is eps.
+            k = _to_blocks(mask_tokens(F.relu(k) + self.eps, inputs.mask), inputs.grid, blocks, block)
+            q = _to_blocks(F.relu(q) + self.eps, inputs.grid, blocks, block)
+            v = _to_blocks(v, inputs.grid, blocks, block)
+            key_value, key_sum = k.transpose(-2, -1) @ v, k.sum(-2)
+            mixed = (mix @ key_value.flatten(3)).unflatten(3, key_value.shape[3:])
+            if self.normalizer == "exact":
+                normaliser = q @ (mix @ key_sum).unsqueeze(-1)
+            else:
+                normaliser = (mix @ (q @ key_sum.unsqueeze(-1)).squeeze(-1)).unsqueeze(-1)
+            out = (q @ mixed) / (normaliser + self.eps)
+            return _from_blocks(out, inputs.grid, blocks, block).to(inputs.v.dtype)
 
     def _mix(self, blocks: Grid) -> Tensor:
         """Mixing matrix for this many blocks."""

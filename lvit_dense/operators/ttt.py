@@ -14,6 +14,7 @@ from lvit_dense.operators.base import (
     TokenLayout,
     at_least_fp32,
     no_autocast,
+    recomputed,
 )
 from lvit_dense.operators.maps import (
     convolve_heads,
@@ -89,10 +90,13 @@ class TTTAttention(AttentionOperator):
         """See :class:`AttentionOperator`."""
         require_grid("ttt", inputs)
         q, k = self._queries_and_keys(inputs)
+        return recomputed(self._learn_and_apply, inputs._replace(q=q, k=k))
+
+    def _learn_and_apply(self, inputs: AttentionInputs) -> Tensor:
+        """First branch: the update of W1, W2 (and W3 of glu3) and the inner model on the queries."""
         with no_autocast(inputs.v):
-            q, k, v, w1, w2, w3 = at_least_fp32(q, k, inputs.v, self.w1, self.w2, self.w3)
-            if inputs.mask is not None:
-                k, v = mask_tokens(k, inputs.mask), mask_tokens(v, inputs.mask)
+            q, k, v, w1, w2, w3 = at_least_fp32(inputs.q, inputs.k, inputs.v, self.w1, self.w2, self.w3)
+            k, v = mask_tokens(k, inputs.mask), mask_tokens(v, inputs.mask)
             error = v * -self.scale / token_count(inputs)
             if self.inner == "glu":
                 w1, w2 = _step_glu(k, error, w1, w2)
@@ -112,8 +116,13 @@ class TTTAttention(AttentionOperator):
             return None
         if inputs.extra is None:
             raise ValueError(f"operator 'ttt' needs {self.extra_inputs} further rows of qkv in inputs.extra, got None")
-        with no_autocast(inputs.extra):
-            extra, kernel = at_least_fp32(inputs.extra, self.w3)
+        return recomputed(self._learn_and_convolve, inputs.extra, inputs)
+
+    def _learn_and_convolve(self, extra: Tensor, inputs: AttentionInputs) -> Tensor:
+        """Second branch: the update of the 3x3 kernel and its convolution of q2."""
+        dtype = extra.dtype
+        with no_autocast(extra):
+            extra, kernel = at_least_fp32(extra, self.w3)
             if inputs.mask is not None:
                 extra = extra.masked_fill(~inputs.mask[..., None], 0.0)
             # One copy to channels-first maps lets the nine shifted products run along rows of memory.
@@ -125,7 +134,7 @@ class TTTAttention(AttentionOperator):
             out = torch.zeros_like(q)
             for window, tap in zip(_shifts(q), taps):
                 out = torch.addcmul(out, window, tap)
-            return out.flatten(2).transpose(1, 2).to(inputs.extra.dtype)
+            return out.flatten(2).transpose(1, 2).to(dtype)
 
     def macs(self, grid: Grid, prefix: int) -> int:
         """Inner forward, inner gradient and outer forward of each matrix; convolutions of 9 taps."""
