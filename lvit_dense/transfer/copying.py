@@ -45,7 +45,7 @@ def resolve_copy(source: Source, model: ViT, groups: Collection[str], complete: 
 def fold_layer_scale(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Multiply ls1 into attn.proj and ls2 into mlp.fc2: the same function, without LayerScale.
 
-    Exact at initialisation only; the small folded weights train badly (METHOD: off by default).
+    Exact at initialisation only: the folded weights are tiny, and the steps of Adam are not.
     """
     folded = dict(state)
     for name, gamma in state.items():

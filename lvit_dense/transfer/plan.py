@@ -1,5 +1,6 @@
 """What a plan is: which tensors of a student get which values, decided completely before one is written."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -47,9 +48,11 @@ class TransferPlan:
 
     Attributes:
         needs_source: whether ``source=None`` is an error.
+        groups: the groups of weights that the plan writes, where source and student have them.
     """
 
     needs_source: bool = True
+    groups: Collection[str] = ()
 
     def resolve(self, source: Source | None, model: ViT) -> Resolution:
         """Decide every assignment without writing anything.

@@ -17,7 +17,7 @@ FAMILIES = READERS.names()
 
 def test_one_file_a_family():
     files = {p.stem for p in Path(package.__path__[0]).glob("*.py")} - {"__init__"}
-    assert len(files) == len(FAMILIES) == 11
+    assert len(files) == len(FAMILIES) >= 11
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -1,7 +1,6 @@
 """The paper's copies: attention (Copy), MLP (MLPCopy), all that matches (FullCopy), its variants of Table G."""
 
 import dataclasses
-from collections.abc import Collection
 from typing import ClassVar
 
 from lvit_dense.transfer.canonical import GROUPS, Source
@@ -17,10 +16,9 @@ class _Copy(TransferPlan):
 
     Args:
         fold_layer_scale: multiply the source's LayerScale into the weights before it instead of copying it, for
-            students without LayerScale. Exact at initialisation, but trains badly.
+            students without LayerScale. The same function at initialisation.
     """
 
-    groups: Collection[str]
     complete: ClassVar[bool] = False
 
     def __init__(self, fold_layer_scale: bool = False) -> None:

@@ -26,6 +26,7 @@ class ImpulsePlan(TransferPlan):
     """
 
     needs_source = False
+    groups = ("qkv", "proj", "positions")
 
     def resolve(self, source: Source | None, model: ViT) -> Resolution:
         """See :class:`TransferPlan`."""

@@ -29,6 +29,7 @@ class MimeticPlan(TransferPlan):
     """
 
     needs_source = False
+    groups = ("qkv", "proj")
 
     def __init__(self, as_released: bool = False) -> None:
         self.as_released = as_released
