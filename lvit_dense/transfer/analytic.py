@@ -10,10 +10,8 @@ from lvit_dense.vit import ViT
 
 
 def noisy_identity(dim: int, noise: float, identity: float) -> Tensor:
-    """noise Z + identity I, (dim, dim) in float64, Z normal of variance 1/dim."""
-    return noise * torch.randn(dim, dim, dtype=torch.float64) / dim**0.5 + identity * torch.eye(
-        dim, dtype=torch.float64
-    )
+    """noise Z + identity I, (dim, dim), Z normal of variance 1/dim."""
+    return noise * torch.randn(dim, dim) / dim**0.5 + identity * torch.eye(dim)
 
 
 def factor(composite: Tensor, rank: int) -> tuple[Tensor, Tensor]:
