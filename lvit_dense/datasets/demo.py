@@ -22,16 +22,17 @@ from PIL import Image
 from lvit_dense.datasets.demo_shapes import SHAPES, Dice, Mask, Placement, develop, ground, paint
 
 CLASSES: tuple[str, ...] = tuple(SHAPES)
-PALETTE: tuple[tuple[int, int, int], ...] = (
+# lists: mmdet takes a tuple for one colour
+PALETTE: list[tuple[int, int, int]] = [
     (230, 57, 70),
     (29, 120, 200),
     (255, 183, 3),
     (131, 56, 236),
     (6, 170, 120),
     (255, 112, 200),
-)
+]
 SEGMENTATION_CLASSES: tuple[str, ...] = ("ground", *CLASSES)
-SEGMENTATION_PALETTE: tuple[tuple[int, int, int], ...] = ((120, 120, 120), *PALETTE)
+SEGMENTATION_PALETTE: list[tuple[int, int, int]] = [(120, 120, 120), *PALETTE]
 
 STAMP = "demo.json"
 VERSION = 1  # raised when the drawing changes, so that older data is written anew
