@@ -1,7 +1,9 @@
 """Broken COCO, ADE20K and ImageFolder data: each defect gives its finding, and sound data none."""
 
 import json
+import runpy
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -347,3 +349,37 @@ def test_report_can_be_written_as_json(root):
     content = json.loads(json.dumps(report(result.findings, result.checked)))
     assert content["fatal"] == 1 and content["counts"] == {"missing-file": 1}
     assert content["findings"][0]["file"] == str(labels(root, 2))
+
+
+def test_wrapped_data_sets_are_opened_up(root):
+    inner = coco(root).train_dataloader.dataset
+    other = coco(root, data_root=str(root / "nowhere")).train_dataloader.dataset
+    cfg = coco(root)
+    balanced = {"type": "ClassBalancedDataset", "oversample_thr": 0.1, "dataset": inner}
+    cfg.train_dataloader.dataset = {"type": "ConcatDataset", "datasets": [balanced, other]}
+    result = check(cfg, ["train"])
+    assert list(result.checked) == ["train: CocoDataset", "train 1: CocoDataset"]
+    assert [finding.kind for finding in result.findings] == ["missing-root"]
+
+
+def test_tool_reports_and_exits_with_1_on_fatal_findings(root, tmp_path, monkeypatch, capsys):
+    tool = Path(__file__).resolve().parents[2] / "tools/check_data.py"
+
+    def run(*flags: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["check_data.py", str(tmp_path / "config.py"), "--workers", "0", *flags])
+        with pytest.raises(SystemExit) as end:
+            runpy.run_path(str(tool), run_name="__main__")
+        return end.value.code, capsys.readouterr().out
+
+    ade(root).dump(tmp_path / "config.py")
+    code, printed = run("--all")
+    assert code == 0 and "train: BaseSegDataset: 4 pictures, 4 opened" in printed and "nothing wrong found" in printed
+    for index in (1, 2, 3):
+        labels(root, index).unlink()
+    code, printed = run("--lines", "2", "--report", str(tmp_path / "report.json"))
+    assert code == 1 and "missing-file: 3 (fatal)" in printed and "... 1 more\n" in printed
+    content = json.loads((tmp_path / "report.json").read_text())
+    assert content["counts"] == {"missing-file": 3} and len(content["findings"]) == 3
+    assert run("--splits", "val")[0] == 0
+    code, printed = run("--cfg-options", "model.decode_head.num_classes=150", "--splits", "val")
+    assert code == 1 and "class-count: 1 (fatal)" in printed
