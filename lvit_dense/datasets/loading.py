@@ -15,7 +15,7 @@ from mmengine.registry import TRANSFORMS
 
 from lvit_dense.datasets.checks.finding import DataError, Finding
 from lvit_dense.datasets.checks.pictures import check_whole, missing_file, read_header
-from lvit_dense.datasets.checks.segmentation import read_labels
+from lvit_dense.datasets.checks.segmentation import inspect_labels
 
 
 @TRANSFORMS.register_module(name="LoadImageFromFile", force=True)
@@ -41,7 +41,7 @@ class LoadPicture(LoadImageFromFile):
             raise
         labels = results.get("seg_map_path")
         if labels is not None and "reduce_zero_label" in results:  # set by mmseg's data sets
-            read_labels(str(labels), _get(str(labels)))
+            inspect_labels(str(labels), _get(str(labels)))
         results["img"] = image.astype(np.float32) if self.to_float32 else image
         results["img_shape"] = results["ori_shape"] = image.shape[:2]
         return results

@@ -107,3 +107,18 @@ def test_end_marks():
     assert is_cut_off(thumbnail) and not is_cut_off(thumbnail + b"\xff\xd9")
     assert not is_cut_off(JPEG) and not is_cut_off(PNG) and is_cut_off(JPEG[:-2]) and is_cut_off(PNG[:-12])
     assert not is_cut_off(JPEG + b"trailing bytes")
+
+
+def test_loader_looks_at_the_label_file_of_segmentation_data(tmp_path):
+    (tmp_path / "a.jpg").write_bytes(JPEG)
+    results = {"img_path": str(tmp_path / "a.jpg"), "seg_map_path": str(tmp_path / "a.png"), "reduce_zero_label": True}
+    with pytest.raises(DataError, match=r"a\.png: no such file"):
+        LoadPicture().transform(dict(results))
+    for array, message in ((np.full((30, 40, 3), 7, np.uint8), "mode RGB"), (DEEP, "65535 would become 255")):
+        Image.fromarray(array).save(tmp_path / "a.png")
+        with pytest.raises(DataError, match=rf"a\.png: .*{message}"):
+            LoadPicture().transform(dict(results))
+    Image.fromarray(np.full((30, 40), 7, np.uint8)).save(tmp_path / "a.png")
+    assert LoadPicture().transform(dict(results))["img_shape"] == (30, 40)
+    detection = {"img_path": results["img_path"], "seg_map_path": None}
+    assert LoadPicture().transform(detection)["img_shape"] == (30, 40)

@@ -155,33 +155,45 @@ def _open(picture: Path, label: Path | None, rule: LabelRule) -> Opened:
     return Opened(findings, frozenset(present.tolist()) - rule.ignored(), ignored, values.size)
 
 
-def read_labels(file: str, content: bytes) -> np.ndarray:
-    """Decode a label file: (H, W) integers as stored, palette indices included.
+def inspect_labels(file: str, content: bytes) -> None:
+    """Look at a label file; it is decoded only if it has 16 bits.
 
     Raises:
-        DataError: no picture, colour instead of indices, or 16 bits with values over 255.
+        DataError: no picture, cut off, colour instead of indices, or 16 bits with values over 255.
     """
-    expected = "one channel of class indices (mode L or P)"
-    picture = Image.open(io.BytesIO(content)) if _is_deep(content) else None
-    if picture is not None:
-        values = np.asarray(picture)
-        top = int(values.max())
-        if values.ndim == 2 and top <= 255:
-            return values
-        value = f"16-bit labels up to {top}: read as 8 bits, {top} would become {top % 256}"
-        cure = "Write the labels as 8-bit PNG; at most 255 classes fit"
-        raise DataError([Finding("deep-labels", file, value, "values 0..255", cure)])
+    if _is_deep(content):
+        _decode(file, content)
+        return
     header = read_header(file, content)
     check_whole(file, content)
     if header.mode not in ("1", "L", "P"):
         value = f"a label file of mode {header.mode}"
         cure = "Write class indices, not colours; " + RIGHT_ARCHIVE
-        raise DataError([Finding("colour-labels", file, value, expected, cure)])
+        raise DataError([Finding("colour-labels", file, value, "one channel of class indices (mode L or P)", cure)])
+
+
+def read_labels(file: str, content: bytes) -> np.ndarray:
+    """Decode a label file: (H, W) integers as stored, palette indices included.
+
+    Raises:
+        DataError: see :func:`inspect_labels`; also one that does not decode.
+    """
+    inspect_labels(file, content)
+    return _decode(file, content)
+
+
+def _decode(file: str, content: bytes) -> np.ndarray:
     try:
-        return np.asarray(Image.open(io.BytesIO(content))).astype(np.int64)
+        values = np.asarray(Image.open(io.BytesIO(content))).astype(np.int64)
     except DECODE_ERRORS as error:
         cure = "Write the file again"
         raise DataError([Finding("undecodable", file, str(error), "a label file that decodes", cure)]) from error
+    top = int(values.max())
+    if top > 255:
+        value = f"16-bit labels up to {top}: read as 8 bits, {top} would become {top % 256}"
+        cure = "Write the labels as 8-bit PNG; at most 255 classes fit"
+        raise DataError([Finding("deep-labels", file, value, "values 0..255", cure)])
+    return values
 
 
 def _is_deep(content: bytes) -> bool:

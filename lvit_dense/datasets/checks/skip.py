@@ -1,6 +1,7 @@
 """``--skip-bad``: train without the pictures and annotations that the checks refuse, and say how many."""
 
 import json
+import os
 from pathlib import Path
 
 from mmengine.config import Config
@@ -60,13 +61,20 @@ def _leave_out(job: Job, pictures: set[str], annotations: set[int], target: Path
         content["annotations"] = [
             one for one in content["annotations"] if one["image_id"] in kept and one["id"] not in annotations
         ]
-        file.write_text(json.dumps(content))
+        _write(file, json.dumps(content))
     elif "BaseSegDataset" in names:
         file = target.with_suffix(".txt")
         folder = job.path((job.settings.get("data_prefix") or {})["img_path"])
         suffix = setting(job, "img_suffix")
         kept_names = [n for n in list_pictures(job, folder, suffix) if str(folder / (n + suffix)) not in pictures]
-        file.write_text("\n".join(kept_names) + "\n")
+        _write(file, "\n".join(kept_names) + "\n")
     else:
         return
     job.settings["ann_file"] = str(file)  # type: ignore[index]
+
+
+def _write(file: Path, text: str) -> None:
+    """Write in one step: every process of a distributed run makes the same list, and none may read half of it."""
+    part = file.with_name(f"{file.name}.{os.getpid()}")
+    part.write_text(text)
+    part.replace(file)
