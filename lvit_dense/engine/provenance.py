@@ -7,7 +7,7 @@ from typing import Any
 
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
-from mmengine.model import is_model_wrapper
+from mmengine.model import BaseTTAModel, is_model_wrapper
 from mmengine.registry import HOOKS
 from torch import nn
 
@@ -72,7 +72,10 @@ def check_state(model: nn.Module, state: dict[str, Any]) -> None:
 
 
 def _bare(model: nn.Module) -> nn.Module:
-    return model.module if is_model_wrapper(model) else model
+    """The model inside DDP and inside a test-time augmentation."""
+    while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
+        model = model.module
+    return model
 
 
 def _vits(model: nn.Module) -> Iterator[ViT]:

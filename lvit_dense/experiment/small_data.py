@@ -174,7 +174,14 @@ def ade20k(
         {"type": "LoadAnnotations"},
         {"type": "PackSegInputs"},
     ]
-    common = {"data_root": str(root), "metainfo": classes.metainfo()}
+    common = {
+        "type": "BaseSegDataset",  # ADE20KDataset takes no class names but its own
+        "data_root": str(root),
+        "metainfo": classes.metainfo(),
+        "img_suffix": ".jpg",
+        "seg_map_suffix": ".png",
+        "reduce_zero_label": True,
+    }
     data = {"train": {**common, "pipeline": train}, "val": {**common, "pipeline": val}}
     return {
         "model": _small_upernet(len(classes.names), width, channels, crop),

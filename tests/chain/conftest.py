@@ -13,7 +13,7 @@ from lvit_dense.experiment.small_data import Classes, Schedule
 from lvit_dense.experiment.suite import Suite
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
-WIDTH = 24
+WIDTH = 32
 TEACHER = Cell("imagenet", "softmax", "tiny")
 STUDENT = Cell("imagenet", "relu", "tiny", "mlpcopy", distill=True)
 DETECTOR = Cell("maskrcnn", "relu", "tiny", "mlpcopy", distill=True)

@@ -23,7 +23,7 @@ def losses(folder):
 def test_the_teachers_checkpoint_says_what_it_is(teacher):
     source = read_source(str(teacher))
     assert source.family == "lvit_dense"
-    assert (source.facts.embed_dim, source.facts.depth, source.facts.num_heads) == (24, 4, 2)
+    assert (source.facts.embed_dim, source.facts.depth, source.facts.num_heads) == (32, 4, 2)
     assert tuple(source.facts.grid) == (4, 4)
     assert read_results(teacher)["trained"]["iter"] == 6
 
@@ -74,4 +74,4 @@ def test_resume_continues_where_the_run_stopped(chain, teacher, tmp_path):
 
 def test_a_checkpoint_of_another_model_is_refused_with_counts(chain, teacher):
     with pytest.raises(ValueError, match="does not fit the model"):
-        chain.test(STUDENT, "--cfg-options", "model.backbone.arch=(24,3,2)")
+        chain.test(STUDENT, "--cfg-options", "model.backbone.arch=(32,3,2)")
