@@ -41,6 +41,7 @@ def resize_positions(positions: Tensor, old: Grid, new: Grid) -> Tensor:
     return table.reshape(1, new.tokens, -1).to(positions.dtype)
 
 
+@torch.compiler.disable  # tracing bicubic interpolation through the cache would take the compiler minutes
 @functools.lru_cache(maxsize=256)
 def _bicubic_matrix(old: int, new: int, device: torch.device) -> Tensor:
     """(new, old) matrix that maps samples on an axis of length ``old`` to one of length ``new``."""
