@@ -39,10 +39,10 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Configure (errors here are one line), then test."""
     args = parse_args()
-    from lvit_dense.experiment.launch import build_runner, configure_testing, one_line_errors
+    from lvit_dense.experiment.launch import build_runner, one_line_errors, ready_to_test
 
     with one_line_errors():
-        cfg = configure_testing(args)
+        cfg = ready_to_test(args)
     build_runner(cfg).test()
 
 

@@ -37,6 +37,9 @@ def parse_args() -> argparse.Namespace:
     arm.add_argument("--seed", type=int, help="random seed (default 0)")
     parser.add_argument("--work-dir", help="folder of logs and checkpoints (default: WORK_ROOT/the run's name)")
     parser.add_argument("--work-root", default="work_dirs", help="folder of this run's and of upstream runs' work dirs")
+    parser.add_argument(
+        "--skip-bad", action="store_true", help="leave out training pictures that cannot be used, and say how many"
+    )
     parser.add_argument("--amp", action="store_true", help="mixed precision (CUDA)")
     parser.add_argument(
         "--auto-scale-lr", action="store_true", help="scale the rate by batch / auto_scale_lr.base_batch_size"
@@ -61,10 +64,10 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Configure (errors here are one line), then train."""
     args = parse_args()
-    from lvit_dense.experiment.launch import build_runner, configure_training, one_line_errors
+    from lvit_dense.experiment.launch import build_runner, one_line_errors, ready_to_train
 
     with one_line_errors():
-        cfg = configure_training(args)
+        cfg = ready_to_train(args)
     build_runner(cfg).train()
 
 

@@ -2,6 +2,7 @@
 
 import json
 import time
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ class ResultsHook(Hook):
     def _append(self, runner: Any, kind: str, metrics: dict[str, float] | None) -> None:
         if not is_main_process():
             return
-        numbers = {k: float(v) for k, v in (metrics or {}).items() if isinstance(v, (int, float))}
+        numbers = {k: float(v) for k, v in (metrics or {}).items() if isinstance(v, Real)}
         line = {"kind": kind, "iter": runner.iter, "seconds": round(time.time() - self._start, 1), "metrics": numbers}
         with (Path(runner.work_dir) / RESULTS).open("a") as file:
             file.write(json.dumps(line) + "\n")

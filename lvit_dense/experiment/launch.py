@@ -15,6 +15,7 @@ from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
 from lvit_dense.catalog import suggest
+from lvit_dense.datasets.checks import quick_check, skip_bad
 from lvit_dense.experiment import configure
 from lvit_dense.experiment.cell import Cell
 from lvit_dense.transfer import newest_checkpoint
@@ -91,6 +92,24 @@ def prepare_devices(cfg: Config) -> None:
         print("SyncBN needs CUDA: every SyncBN of this config becomes BN for this run on CPU processes")
 
 
+def ready_to_train(args: argparse.Namespace) -> Config:
+    """Configure, then look at the data: what is wrong there is said before anything is built."""
+    cfg = configure_training(args)
+    if args.skip_bad:
+        print(*skip_bad(cfg, cfg.work_dir, workers=os.cpu_count() or 1), sep="\n")
+    quick_check(cfg)
+    return cfg
+
+
+def ready_to_test(args: argparse.Namespace) -> Config:
+    """Configure, look at the data, and add the views of ``--tta``."""
+    cfg = configure_testing(args)
+    quick_check(cfg, ("test",))
+    if args.tta:
+        configure.set_tta(cfg)
+    return cfg
+
+
 def build_runner(cfg: Config) -> Runner:
     """The config's runner (``runner_type``), or mmengine's."""
     return RUNNERS.build(cfg) if "runner_type" in cfg else Runner.from_cfg(cfg)
@@ -139,8 +158,6 @@ def configure_testing(args: argparse.Namespace) -> Config:
     cfg.work_dir = args.work_dir or cfg.get("work_dir") or str(Path("work_dirs") / Path(args.config).stem)
     configure.drop_sources(cfg)
     configure.adopt_native_parts(cfg, cfg.load_from)
-    if args.tta:
-        configure.set_tta(cfg)
     if args.out:
         configure.set_predictions_file(cfg, args.out)
     if args.show_dir or args.show:

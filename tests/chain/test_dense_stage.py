@@ -37,7 +37,7 @@ def test_the_segmentor_reports_single_and_multi_scale_miou(chain, segmentor, stu
     chain.test(SEGMENTOR)
     chain.test(SEGMENTOR, "--tta")
     results = read_results(segmentor)
-    assert results["test"]["metrics"] == results["val"]["metrics"]
+    assert results["test"]["metrics"] == results["val"]["metrics"] != {}
     assert set(results["tta"]["metrics"]) == {"aAcc", "mIoU", "mAcc"}
     assert read_source(str(student)).sha256 in (segmentor / "transfer.json").read_text()
 
