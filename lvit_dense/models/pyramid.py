@@ -37,6 +37,7 @@ class Pyramid(nn.Module):
             if isinstance(module, nn.ConvTranspose2d):
                 fan_out = module.out_channels * module.kernel_size[0] * module.kernel_size[1]
                 nn.init.normal_(module.weight, std=(2 / fan_out) ** 0.5)
+                assert module.bias is not None
                 nn.init.zeros_(module.bias)
 
     def forward(self, tokens: Sequence[Tensor], grid: Grid) -> tuple[Tensor, ...]:
