@@ -1,10 +1,10 @@
-"""A batch that batch normalisation cannot normalise is refused before training starts."""
+"""Batch normalisation: batches it cannot normalise are refused, and all processes validate with one model."""
 
 from collections.abc import Sized
 from typing import Any
 
 from mmengine.dataset import InfiniteSampler
-from mmengine.dist import get_world_size
+from mmengine.dist import broadcast, get_world_size
 from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
 from mmengine.registry import HOOKS
@@ -14,10 +14,14 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 @HOOKS.register_module()
 class BatchNormHook(Hook):
-    """Refuse batches of one picture where BN follows pooling to 1 x 1, as in UperNet's pyramid pooling.
+    """Refuse batches of one picture where BN follows pooling to 1 x 1; validate with the statistics that are saved.
 
-    Torch would raise "Expected more than 1 value per channel" inside the first step, or in the last, smaller batch of
-    an epoch. SyncBN counts the pictures of all processes. (mmengine turns SyncBN into BN when there is one process.)
+    UperNet's pyramid pooling has such a BN. Torch would raise "Expected more than 1 value per channel" inside the first
+    step, or in the last, smaller batch of an epoch. SyncBN counts the pictures of all processes. (mmengine turns SyncBN
+    into BN when there is one process.)
+
+    With plain BN every process has running statistics of its own, while a checkpoint holds those of process 0: a
+    validation takes these everywhere, so that testing the checkpoint gives the same numbers.
     """
 
     def before_train(self, runner: Any) -> None:
@@ -36,6 +40,14 @@ class BatchNormHook(Hook):
                     "set train_dataloader.batch_size to 2 or more (and train_dataloader.drop_last=True where only the "
                     "last batch is that small), use more processes with SyncBN, or norm_cfg type GN"
                 )
+
+    def before_val(self, runner: Any) -> None:
+        """Give every process the running statistics of process 0."""
+        if get_world_size() > 1:
+            for norm in runner.model.modules():
+                if isinstance(norm, _BatchNorm):
+                    for buffer in norm.buffers():
+                        broadcast(buffer)
 
 
 def norms_after_global_pooling(model: nn.Module) -> list[tuple[str, _BatchNorm]]:

@@ -42,12 +42,6 @@ def tiny_config(task: str, operator: str, **backbone) -> Config:
     return cfg
 
 
-@pytest.fixture(autouse=True)
-def unformatted_configs(monkeypatch):
-    """yapf, which mmengine calls at every checkpoint, takes two seconds per config: three quarters of these tests."""
-    monkeypatch.setattr("yapf.yapflib.yapf_api.FormatCode", lambda text, **_: (text, True))
-
-
 @pytest.fixture
 def build():
     """Build the model of a config in its own scope, initialised and without SyncBN."""
