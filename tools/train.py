@@ -34,6 +34,11 @@ def parse_args() -> argparse.Namespace:
     arm.add_argument(
         "--teacher", help="weights to copy from and to distil: a file or timm:NAME (default: the config's)"
     )
+    arm.add_argument(
+        "--native-parts",
+        action="store_true",
+        help="give the student the teacher's registers, pre-norm, activation and biases too (LayerScale it always has)",
+    )
     arm.add_argument("--seed", type=int, help="random seed (default 0)")
     parser.add_argument("--work-dir", help="folder of logs and checkpoints (default: WORK_ROOT/the run's name)")
     parser.add_argument("--work-root", default="work_dirs", help="folder of this run's and of upstream runs' work dirs")

@@ -13,8 +13,8 @@ model = dict(
 )
 
 train_cfg = dict(by_epoch=True, max_epochs=300, val_interval=10)
-val_cfg = dict()
-test_cfg = dict()
+val_cfg = {}
+test_cfg = {}
 
 optim_wrapper = dict(
     type="OptimWrapper",

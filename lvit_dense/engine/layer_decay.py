@@ -32,7 +32,7 @@ def place_parameters(model: nn.Module, layer_decay_rate: float = 1.0, decay_pos_
 
     Args:
         layer_decay_rate: a parameter of layer i of L has lr_scale = rate ** (L - 1 - i); the layers are asked of the
-            only submodule with ``get_layer_depth(name, prefix)`` (METHOD 7: embedding 0, block i -> i + 1, rest last).
+            only submodule with ``get_layer_depth(name, prefix)`` (embedding 0, block i -> i + 1, the rest last).
         decay_pos_embed: decay the position table, as the released UperNet code does because its rule misses the name.
 
     Raises:

@@ -9,9 +9,6 @@ from mmengine.config import Config, ConfigDict
 from lvit_dense.experiment.cell import SCRATCH, TEACHER, Cell
 from lvit_dense.transfer import read_source
 
-# Parts of a ViT that must be built before weights can be read into them, and that a config need not repeat.
-NATIVE_PARTS = ("init_values", "qkv_bias", "pre_norm", "act_layer", "norm_eps", "patch_bias")
-
 
 def set_arm(cfg: Config, cell: Cell, work_root: str, teacher: str | None) -> None:
     """Write a cell's initialisation and distillation into its config.
@@ -47,11 +44,11 @@ def check_sources(cfg: Config) -> None:
             raise FileNotFoundError(_missing(path))
 
 
-def adopt_native_parts(cfg: Config, teacher: str | None = None) -> dict[str, Any]:
+def adopt_native_parts(cfg: Config, teacher: str | None = None, native_parts: bool = False) -> dict[str, Any]:
     """Give the ViT the parts of the weights it starts from that its config does not set; return what was added.
 
     A run that continues one of our checkpoints takes all its parts. A student of a foreign teacher takes LayerScale
-    only (METHOD 5: folding it away ruins training), starting at 1 where it is not copied.
+    (folding it away ruins training), starting at 1 where it is not copied, and with ``native_parts`` the rest.
 
     Args:
         teacher: a source named on the command line counts even for an arm that copies nothing from it, so that all
@@ -62,10 +59,9 @@ def adopt_native_parts(cfg: Config, teacher: str | None = None) -> dict[str, Any
     sources = {owner[key] for owner, key in _source_places(cfg)} | ({teacher} if teacher else set())
     for spec in sorted(sources):
         source = read_source(spec)
-        arguments = source.vit_arguments()
-        for name in NATIVE_PARTS if source.family == "lvit_dense" else ("init_values",):
-            if name not in backbone and arguments[name] is not None:
-                added[name] = backbone[name] = arguments[name]
+        parts = source.student_arguments(native_parts or source.family == "lvit_dense")
+        for name in parts.keys() - backbone.keys():
+            added[name] = backbone[name] = parts[name]
     return added
 
 

@@ -57,7 +57,7 @@ def configure_training(args: argparse.Namespace) -> Config:
     name = Path(args.config).stem if cell is None else cell.name
     cfg.work_dir = args.work_dir or cfg.get("work_dir") or str(Path(args.work_root) / name)
     configure.check_sources(cfg)
-    added = configure.adopt_native_parts(cfg, args.teacher)
+    added = configure.adopt_native_parts(cfg, args.teacher, args.native_parts)
     if added:
         print(f"the ViT takes from its source: {', '.join(f'{k}={v}' for k, v in added.items())}")
     if args.amp:

@@ -23,8 +23,8 @@ class LinearViT(BaseModule):
     Registered in mmengine's root registry, so ``type='LinearViT'`` is found from mmdet's and mmseg's scopes.
 
     Args:
-        arch, operator, img_size, patch_size, in_chans, pos_embed, registers, qkv_bias, pre_norm, act_layer, norm_eps,
-            patch_bias, drop_path_rate, with_cp: see :class:`lvit_dense.vit.ViT`.
+        arch, operator, img_size, patch_size, in_chans, pos_embed, registers, qkv_bias, k_bias, pre_norm, act_layer,
+            norm_eps, patch_bias, drop_path_rate, with_cp: see :class:`lvit_dense.vit.ViT`.
         init_values: learnable scales of the residual branches; the reference baseline has them, starting from 1.
             None = none.
         out_indices: the four blocks (0-based) whose outputs make the pyramid, the last block among them; None = after
@@ -51,6 +51,7 @@ class LinearViT(BaseModule):
         pos_embed: str | None = None,
         registers: int = 0,
         qkv_bias: bool = True,
+        k_bias: bool = True,
         init_values: float | None = 1.0,
         pre_norm: bool = False,
         act_layer: str = "gelu",
@@ -79,6 +80,7 @@ class LinearViT(BaseModule):
             pos_embed=pos_embed,
             registers=registers,
             qkv_bias=qkv_bias,
+            k_bias=k_bias,
             init_values=init_values,
             pre_norm=pre_norm,
             act_layer=act_layer,

@@ -42,7 +42,7 @@ class ImageBatch(BaseDataPreprocessor):
 class LinearViTClassifier(BaseModel):
     """ViT, linear head, cross-entropy with label smoothing, and optionally lambda * L_distill.
 
-    The class token is classified where the model has one, else the mean of the normalised patch tokens (METHOD 1).
+    The class token is classified where the model has one, else the mean of the normalised patch tokens.
 
     Args:
         backbone: arguments of :class:`lvit_dense.vit.ViT`.

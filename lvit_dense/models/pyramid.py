@@ -10,7 +10,7 @@ GROUPS = 32
 
 
 class Pyramid(nn.Module):
-    """The neck of the plain-ViT baselines of ViT-Adapter (Chen et al., 2023; METHOD 7).
+    """The neck of the plain-ViT baselines of ViT-Adapter (Chen et al., 2023).
 
     Each level gets a fresh LayerNorm. With patch size 16 the strides are 4 (two transposed convolutions around a
     GroupNorm and a GELU), 8 (one transposed convolution), 16 (nothing) and 32 (max pooling).

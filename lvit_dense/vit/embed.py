@@ -10,7 +10,7 @@ from lvit_dense.operators import Grid
 
 
 def sincos_positions(grid: Grid, dim: int) -> Tensor:
-    """Fixed 2-D sin-cos table, (1, grid.tokens, dim), rows in raster order (MoCo-v3 / MAE form, METHOD 6).
+    """Fixed 2-D sin-cos table, (1, grid.tokens, dim), rows in raster order (MoCo-v3 / MAE form).
 
     omega_k = 10000^(-k / (dim/4)); the first dim/2 channels are [sin, cos] of the column index, the last dim/2 of the
     row index.

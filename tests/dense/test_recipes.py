@@ -1,4 +1,4 @@
-"""The shipped configs say what METHOD 7's recipes say."""
+"""The shipped configs say what the paper's and ViT-Adapter's recipes say."""
 
 import pytest
 from conftest import CONFIGS

@@ -43,7 +43,7 @@ def test_maskrcnn_trains_on_pictures_without_objects(build, empty):
 
 @pytest.mark.parametrize("divisor", [1, 32])
 def test_maskrcnn_predicts_on_an_odd_grid(build, divisor):
-    """37 columns of tokens (PEERS B04): boxes and masks stay inside a 592 x 48 picture."""
+    """37 columns of tokens: boxes and masks stay inside a 592 x 48 picture."""
     cfg = tiny_config("maskrcnn", "relu")
     cfg.model.data_preprocessor.pad_size_divisor = divisor
     model = build(cfg).eval()

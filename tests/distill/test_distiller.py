@@ -174,5 +174,5 @@ def test_bad_options_are_named(options, message):
 
 def test_students_of_another_size_are_refused():
     small = ViT({"embed_dim": 12, "depth": 3, "num_heads": 3}, "relu", img_size=48)
-    with pytest.raises(ValueError, match="12x3.*24x3"):
+    with pytest.raises(ValueError, match=r"12x3.*24x3"):
         Distiller(vit("softmax")).check_student(small)

@@ -17,7 +17,7 @@ CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 def flags(config, **given):
     defaults = dict.fromkeys(("cfg_options", "init", "teacher", "seed", "work_dir", "resume"))
-    defaults |= dict.fromkeys(("distill", "amp", "auto_scale_lr"), False)
+    defaults |= dict.fromkeys(("distill", "amp", "auto_scale_lr", "native_parts"), False)
     defaults |= {"config": str(CONFIGS / config), "launcher": "none", "work_root": "work_dirs"}
     return argparse.Namespace(**{**defaults, **given})
 
@@ -42,6 +42,15 @@ def test_a_student_of_a_teacher_with_layer_scale_has_layer_scale_in_every_arm(te
     for init in ("random", "copy"):
         cfg = configure_training(flags("imagenet_relu_tiny.py", init=init, teacher=teacher))
         assert cfg.model.backbone.init_values == 1.0
+
+
+def test_native_parts_are_taken_when_asked_for(tmp_path):
+    path = tmp_path / "registers.pth"
+    torch.save(ViT((192, 12, 3), "softmax", init_values=1e-5, registers=4).state_dict(), path)
+    plain = configure_training(flags("imagenet_relu_tiny.py", init="copy", teacher=str(path)))
+    native = configure_training(flags("imagenet_relu_tiny.py", init="copy", teacher=str(path), native_parts=True))
+    assert "registers" not in plain.model.backbone
+    assert native.model.backbone.registers == 4
 
 
 def test_without_flags_an_imagenet_run_is_random_and_needs_no_weights():

@@ -36,7 +36,7 @@ def test_inline_follows_its_equation():
     q, k, v = inputs.q, inputs.k, inputs.v
     n, s = 7, operator.head_dim**-0.5
     mean_k, mean_v = k.mean(-2, keepdim=True), v.mean(-2, keepdim=True)
-    # As METHOD computes it: (s/N) q (K^T V) + (1 - s q.kbar) vbar.
+    # The linear-cost form: (s/N) q (K^T V) + (1 - s q.kbar) vbar.
     expected = s / n * q @ (k.transpose(-2, -1) @ v) + (1 - s * (q * mean_k).sum(-1, keepdim=True)) * mean_v
     torch.testing.assert_close(operator(inputs), expected, rtol=1e-12, atol=1e-13)
     for i in range(n):
