@@ -26,7 +26,7 @@ class NonFiniteLossHook(Hook):
         self, runner: Any, batch_idx: int, data_batch: Any = None, outputs: Mapping[str, Any] | None = None
     ) -> None:
         """Look at every entry of ``outputs`` with loss in its name."""
-        losses = {name: float(value) for name, value in (outputs or {}).items() if "loss" in name}
+        losses = {name: float(value.detach()) for name, value in (outputs or {}).items() if "loss" in name}
         bad = [name for name, value in losses.items() if value - value != 0]
         if not bad:
             return

@@ -1,6 +1,7 @@
 """Run commands that depend on each other, a few at a time, with progress bars; what is finished is not run again."""
 
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable
@@ -58,6 +59,7 @@ def run_steps(steps: Iterable[Step], workers: int = 1, console: Console | None =
     outcomes: dict[str, Outcome] = {}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     running: dict[str, _Running] = {}
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the commands as Ctrl-C does
     with Progress(*columns, console=console, transient=True) as bars:
         try:
             while waiting or running:
@@ -68,6 +70,7 @@ def run_steps(steps: Iterable[Step], workers: int = 1, console: Console | None =
                     current.show(bars)
                 time.sleep(POLL if running else 0)
         finally:
+            signal.signal(signal.SIGTERM, previous)
             for current in running.values():
                 current.process.terminate()
             for current in running.values():

@@ -41,9 +41,9 @@ def real_suite(root: Path, data: Path, seeds: int = 2) -> Suite:
         "imagenet": small_data.imagenet(
             data / "objects", Classes(OBJECTS, COLOURS), SIDE, Schedule(10, 1, 1e-4, 32), crop=(0.35, 1.0)
         ),
-        "maskrcnn": small_data.coco(data / "scenes", things, Schedule(12, 1, 2e-4, 4), (320, 240), WIDTH, 96, names),
+        "maskrcnn": small_data.coco(data / "scenes", things, Schedule(4, 1, 2e-4, 4), (224, 168), WIDTH, 96, names),
         "upernet": small_data.ade20k(
-            data / "scenes", Classes(SEGMENTS, COLOURS), Schedule(720, 60, 2e-4, 4), 240, 224, WIDTH, 96
+            data / "scenes", Classes(SEGMENTS, COLOURS), Schedule(200, 20, 2e-4, 4), 160, 160, WIDTH, 96
         ),
     }
     options["imagenet"]["model"]["backbone"]["patch_size"] = 14

@@ -24,7 +24,7 @@ class Suite:
 
     Attributes:
         root: folder of all work dirs.
-        cells: in the order of the table; upstream cells must be among them.
+        cells: in the order of the table; an upstream cell that is not among them must have run before.
         teacher: what is copied from and distilled: a checkpoint, or a cell's work dir.
         options: per task, settings on top of the shipped config; they are written as config files below ``root``.
         backbone: settings of ``model.backbone`` in all tasks.
@@ -81,9 +81,8 @@ class Suite:
 
     def _train(self, cell: Cell) -> Step:
         work_dir = self.work_dir(cell)
-        needs = [] if cell.upstream is None else [cell.upstream.name]
-        if self._takes_teacher(cell):
-            needs += [c.name for c in self.cells if str(self.work_dir(c)) == self.teacher]
+        teachers = [c for c in self.cells if self._takes_teacher(cell) and str(self.work_dir(c)) == self.teacher]
+        needs = [c.name for c in (cell.upstream, *teachers) if c in self.cells]
         return Step(
             name=cell.name,
             title=f"train to {VERBS[cell.task]}: {cell.operator}, {cell.arm}, seed {cell.seed}",
