@@ -68,7 +68,7 @@ class MHLAAttention(AttentionOperator):
             if value not in known:
                 raise KeyError(f"operator 'mhla' has no {name} {value!r}: {suggest(value, known)}")
         self.layout, self.transform, self.normalizer, self.eps = layout, transform, normalizer, eps
-        self.mix = nn.Parameter(mixing_weights(BLOCKS, transform).float())
+        self.mix = nn.Parameter(mixing_weights(BLOCKS, transform).float().to(torch.get_default_device()))
         self.local = depthwise(dim, 5)
 
     def forward(self, inputs: AttentionInputs) -> Tensor:
@@ -133,9 +133,11 @@ class MHLAAttention(AttentionOperator):
 def mixing_weights(blocks: Grid, transform: str) -> Tensor:
     """Mixing matrix (M, M) in float64 for M blocks in raster order.
 
-    A function of the distances between block centres, measured in blocks.
+    A function of the distances between block centres, measured in blocks. Always on the CPU: what is cached must not
+    depend on the default device of the first caller.
     """
-    rows, columns = torch.meshgrid(torch.arange(blocks.height), torch.arange(blocks.width), indexing="ij")
+    sides = (torch.arange(side, device="cpu") for side in blocks)
+    rows, columns = torch.meshgrid(*sides, indexing="ij")
     centres = torch.stack([rows.flatten(), columns.flatten()], -1).double()
     distance = (centres[:, None] - centres[None]).norm(dim=-1)
     farthest = distance.max().clamp(min=1.0)  # a single block has no distance to divide by

@@ -45,5 +45,5 @@ def resize_positions(positions: Tensor, old: Grid, new: Grid) -> Tensor:
 @functools.lru_cache(maxsize=256)
 def _bicubic_matrix(old: int, new: int, device: torch.device) -> Tensor:
     """(new, old) matrix that maps samples on an axis of length ``old`` to one of length ``new``."""
-    unit = torch.eye(old).reshape(1, old, old, 1)
+    unit = torch.eye(old, device="cpu").reshape(1, old, old, 1)
     return F.interpolate(unit, size=(new, 1), mode="bicubic", align_corners=False)[0, :, :, 0].T.contiguous().to(device)

@@ -142,6 +142,13 @@ def test_parameters_per_base_block():
     assert sum(p.numel() for p in operator.parameters()) == 19_984
 
 
+def test_building_on_the_meta_device_leaves_no_trace():
+    mixing_weights.cache_clear()
+    with torch.device("meta"):
+        assert OPERATORS.build("mhla", dim=8, num_heads=2).mix.is_meta
+    assert OPERATORS.build("mhla", dim=8, num_heads=2).mix.any()
+
+
 def test_blocks_do_not_share_their_matrix():
     first, second = (OPERATORS.build("mhla", dim=8, num_heads=2) for _ in range(2))
     with torch.no_grad():
