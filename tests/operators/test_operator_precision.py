@@ -34,11 +34,18 @@ def run(case, grid, dtype, scale, half):
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
-@pytest.mark.parametrize("scale", [1, 50])
 @pytest.mark.parametrize(
-    ("case", "grid"),
-    [(case, Grid(50, 84)) for case in CASES] + [(case, Grid(128, 128)) for case in LINEAR if isinstance(case, str)],
-    ids=lambda value: "x".join(map(str, value)) if isinstance(value, Grid) else case_name(value),
+    ("case", "grid", "scale"),
+    [
+        *((case, Grid(50, 84), 1) for case in CASES if isinstance(case, str)),
+        *((case, Grid(50, 84), 50) for case in CASES),
+        *((case, Grid(128, 128), 50) for case in LINEAR if isinstance(case, str)),
+    ],
+    ids=lambda value: "x".join(map(str, value))
+    if isinstance(value, Grid)
+    else str(value)
+    if isinstance(value, int)
+    else case_name(value),
 )
 def test_finite_and_near_float32(case, grid, dtype, scale):
     if case == dict(type="ttt", inner="glu3") and scale == 50 and dtype == torch.float16:
