@@ -10,7 +10,7 @@ from lvit_dense.experiment.suite import Suite
 
 TITLE = "A small Table D: tiny ViT, generated pictures (validation, in percent)"
 SIDE = 96  # pixels of the classification pictures
-WIDTH = 96  # channels of the ViT, depth 6, 3 heads
+WIDTH = 96  # channels of the ViT, depth 4, 3 heads
 TEACHER = Cell("imagenet", "softmax", "tiny")
 ARMS = (("random", False), ("mlpcopy", True))
 
@@ -29,7 +29,7 @@ def demo_suite(root: Path, data: Path) -> Suite:
     shapes = Classes(CLASSES, PALETTE)
     segments = Classes(SEGMENTATION_CLASSES, SEGMENTATION_PALETTE)
     options = {
-        "imagenet": small_data.imagenet(data / "imagenet", shapes, SIDE, Schedule(12, 2, 1e-3, 64), crop=(0.5, 1.0)),
+        "imagenet": small_data.imagenet(data / "imagenet", shapes, SIDE, Schedule(18, 2, 1e-3, 32), crop=(0.7, 1.0)),
         "maskrcnn": small_data.coco(data / "coco", shapes, Schedule(10, 1, 1e-3, 8), (128, 96), WIDTH, 64, names),
         "upernet": small_data.ade20k(
             data / "ade" / "ADEChallengeData2016", segments, Schedule(240, 24, 1e-3, 8), 96, 96, WIDTH, 64
@@ -37,5 +37,5 @@ def demo_suite(root: Path, data: Path) -> Suite:
     }
     for task in ("maskrcnn", "upernet"):
         options[task]["default_hooks"]["visualization"] = {"draw": True, "interval": 20}
-    backbone = {"arch": [WIDTH, 6, 3], "img_size": SIDE, "drop_path_rate": 0.0}
+    backbone = {"arch": [WIDTH, 4, 3], "img_size": SIDE, "drop_path_rate": 0.0}
     return Suite(root, (TEACHER, *students), str(TEACHER.work_dir(root)), options, backbone)

@@ -13,9 +13,9 @@ CONFIGS = Path(__file__).parents[2] / "configs"
 ARCH = dict(embed_dim=32, depth=4, num_heads=2)
 
 
-def tiny_config(task: str, operator: str, **backbone) -> Config:
-    """``configs/<task>_<operator>_base.py``, 32 channels wide, few classes, few boxes; the recipe untouched."""
-    cfg = Config.fromfile(CONFIGS / f"{task}_{operator}_base.py")
+def tiny_config(task: str, operator: str, size: str = "base", **backbone) -> Config:
+    """``configs/<task>_<operator>_<size>.py``, 32 channels wide, few classes, few boxes; the recipe untouched."""
+    cfg = Config.fromfile(CONFIGS / f"{task}_{operator}_{size}.py")
     cfg.model.backbone.pop("transfer", None)
     cfg.model.backbone.update({"arch": ARCH, **backbone})
     if task == "maskrcnn":

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from conftest import detection_sample, tiny_config
 from mmengine.structures import InstanceData
 
 from lvit_dense.engine.det_tta import MaskRCNNTTA
+from tests.dense.conftest import detection_sample, tiny_config
 
 H, W = 60, 90
 

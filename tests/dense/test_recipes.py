@@ -1,8 +1,9 @@
 """The shipped configs say what the paper's and ViT-Adapter's recipes say."""
 
 import pytest
-from conftest import CONFIGS
 from mmengine.config import Config
+
+from tests.dense.conftest import CONFIGS
 
 SIZES = dict(tiny=192, small=384, base=768)
 

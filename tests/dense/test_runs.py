@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from conftest import tiny_config
 from mmengine.runner import Runner
 
 from lvit_dense.datasets.demo import CLASSES, SEGMENTATION_CLASSES, DemoSizes, write_demo
+from tests.dense.conftest import tiny_config
 
 SCENE = (96, 64)
 

@@ -3,10 +3,10 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import segmentation_sample, tiny_config
 
 from lvit_dense.engine import seg_tta
 from lvit_dense.engine.seg_tta import ScoreSum, StreamingSegTTA
+from tests.dense.conftest import segmentation_sample, tiny_config
 
 
 def views(count, ori_shape=(60, 83), seed=0):

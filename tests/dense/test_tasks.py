@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from conftest import detection_sample, segmentation_sample, tiny_config
+
+from tests.dense.conftest import detection_sample, segmentation_sample, tiny_config
 
 BOXES = [(5.0, 8.0, 40.0, 50.0), (30.0, 10.0, 60.0, 45.0)]
 

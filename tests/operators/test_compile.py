@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from operator_cases import case_name
 
 from lvit_dense.operators import OPERATORS
 from lvit_dense.vit import ViT
+from tests.operators.operator_cases import case_name
 
 CASES = [*OPERATORS.names(), dict(type="hsmla", top_k=5)]
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from operator_cases import build, make_inputs
 
 from lvit_dense.operators import OPERATORS, Grid
 from lvit_dense.vit import ViT
+from tests.operators.operator_cases import build, make_inputs
 
 DOCUMENT = Path(__file__).parents[2] / "docs/operators.md"
 

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from operator_cases import build, make_inputs
 
 from lvit_dense.operators import Grid
 from lvit_dense.operators.finite import check_finite, checked
 from lvit_dense.vit import ViT
+from tests.operators.operator_cases import build, make_inputs
 
 
 def tiny(**arguments):

@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
-from operator_cases import build, make_inputs, trainable
 
 from lvit_dense.operators import OPERATORS, Grid
+from tests.operators.operator_cases import build, make_inputs, trainable
 
 GRADIENT_TOLERANCE = dict(rtol=1e-9, atol=1e-11)
 

@@ -5,10 +5,10 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from operator_cases import build, make_inputs, trainable
 
 from lvit_dense.operators import OPERATORS, Grid
 from lvit_dense.operators.mhla import mixing_weights
+from tests.operators.operator_cases import build, make_inputs, trainable
 
 EPS = 1e-6
 

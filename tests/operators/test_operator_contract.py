@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 import torch
-from operator_cases import CASES, build, call, case_name, make_inputs, part, trainable
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
 from lvit_dense.operators import OPERATORS, Grid
+from tests.operators.operator_cases import CASES, build, call, case_name, make_inputs, part, trainable
 
 GRIDS = [Grid(1, 7), Grid(3, 5), Grid(14, 14), Grid(50, 84), Grid(64, 64)]
 every_case = pytest.mark.parametrize("case", CASES, ids=case_name)

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from operator_cases import CASES, call, case_name, make_inputs
 
 from lvit_dense.operators import OPERATORS, Grid
 from lvit_dense.vit import ViT
+from tests.operators.operator_cases import CASES, call, case_name, make_inputs
 
 LINEAR = [case for case in CASES if case not in ("softmax", "hsmla")]
 # Rounding of the result to the dtype is 5e-4 and 4e-3 of a value; the tolerance is for the error's norm over the norm.

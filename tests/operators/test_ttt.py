@@ -3,10 +3,10 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from operator_cases import build, make_inputs, trainable
 
 from lvit_dense.operators import OPERATORS, Grid
 from lvit_dense.vit import ViT
+from tests.operators.operator_cases import build, make_inputs, trainable
 
 GRID = Grid(3, 5)
 CLOSE = dict(rtol=1e-10, atol=1e-12)

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import native_vit, save
 
 from lvit_dense.transfer import PLANS
+from tests.transfer.conftest import native_vit, save
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "inspect_checkpoint.py"
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import timm
 import torch
-from conftest import ARCH, PATCH, SIDE, native_vit, save
 from timm.layers import QuickGELU
 from timm.models.beit import Beit
 from timm.models.beit import checkpoint_filter_fn as filter_beit
@@ -15,6 +14,7 @@ from timm.models.vision_transformer import VisionTransformer, checkpoint_filter_
 from torch import nn
 
 from lvit_dense.transfer import build_teacher, read_source
+from tests.transfer.conftest import ARCH, PATCH, SIDE, native_vit, save
 
 REAL = Path(os.environ.get("LVIT_REAL_DATA", Path(__file__).resolve().parents[3] / "shared" / "real"))
 COMMON = {"img_size": SIDE, "patch_size": PATCH, "num_classes": 0, **ARCH}

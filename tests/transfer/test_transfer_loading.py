@@ -7,11 +7,11 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from conftest import save, tiny_vit
 from safetensors.torch import save_file
 
 from lvit_dense.transfer import SourceError, build_teacher, read_source
 from lvit_dense.transfer.loading import tensors_sha256
+from tests.transfer.conftest import save, tiny_vit
 
 
 class Payload:

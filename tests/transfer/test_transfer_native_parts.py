@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from conftest import native_vit, tiny_vit
 
 from lvit_dense.operators import OPERATORS, AttentionInputs, Grid
 from lvit_dense.transfer import READERS, read_source
 from lvit_dense.vit import ViT
+from tests.transfer.conftest import native_vit, tiny_vit
 
 
 @pytest.mark.parametrize("prefix", [0, 1, 3])

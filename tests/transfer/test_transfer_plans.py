@@ -4,13 +4,13 @@ import json
 
 import pytest
 import torch
-from conftest import ARCH, PATCH, SIDE, tiny_vit
 from timm.layers import resample_abs_pos_embed, resample_patch_embed
 
 from lvit_dense.operators import OPERATORS
 from lvit_dense.transfer import GROUPS, PLANS, TransferError, group_of, read_source, transfer
 from lvit_dense.transfer.plan import TransferPlan
 from lvit_dense.vit import ViT
+from tests.transfer.conftest import ARCH, PATCH, SIDE, tiny_vit
 
 NAMES = PLANS.names()
 GROUPS_OF = {

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import ARCH, PATCH, SIDE, native_vit, tiny_vit
 
 import lvit_dense.transfer.readers as package
 from lvit_dense.transfer import READERS, SourceError, build_teacher, read_source
 from lvit_dense.transfer.loading import load_file_tensors
 from lvit_dense.transfer.reader import open_view
+from tests.transfer.conftest import ARCH, PATCH, SIDE, native_vit, tiny_vit
 
 FAMILIES = READERS.names()
 
