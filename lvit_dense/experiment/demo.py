@@ -9,6 +9,7 @@ from lvit_dense.experiment.small_data import Classes, Schedule
 from lvit_dense.experiment.suite import Suite
 
 TITLE = "A small Table D: tiny ViT, generated pictures (validation, in percent)"
+CROP = (0.7, 1.0)  # share of a picture that a training crop covers
 SIDE = 96  # pixels of the classification pictures
 WIDTH = 96  # channels of the ViT, depth 4, 3 heads
 TEACHER = Cell("imagenet", "softmax", "tiny")
@@ -29,8 +30,9 @@ def demo_suite(root: Path, data: Path) -> Suite:
     shapes = Classes(CLASSES, PALETTE)
     segments = Classes(SEGMENTATION_CLASSES, SEGMENTATION_PALETTE)
     options = {
-        "imagenet": small_data.imagenet(data / "imagenet", shapes, SIDE, Schedule(18, 2, 1e-3, 32), crop=(0.7, 1.0)),
-        "maskrcnn": small_data.coco(data / "coco", shapes, Schedule(10, 1, 1e-3, 8), (128, 96), WIDTH, 64, names),
+        TEACHER.config_name: small_data.imagenet(data / "imagenet", shapes, SIDE, Schedule(18, 2, 1e-3, 32), CROP),
+        "imagenet": small_data.imagenet(data / "imagenet", shapes, SIDE, Schedule(8, 1, 1e-3, 32), CROP),
+        "maskrcnn": small_data.coco(data / "coco", shapes, Schedule(6, 1, 1e-3, 8), (128, 96), WIDTH, 64, names),
         "upernet": small_data.ade20k(
             data / "ade" / "ADEChallengeData2016", segments, Schedule(240, 24, 1e-3, 8), 96, 96, WIDTH, 64
         ),

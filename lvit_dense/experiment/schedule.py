@@ -48,7 +48,7 @@ class Outcome:
 def run_steps(steps: Iterable[Step], workers: int = 1, console: Console | None = None) -> dict[str, Outcome]:
     """Run all steps in an order that their needs allow, at most ``workers`` at once.
 
-    A failed step stops only those that need it. Ctrl-C ends the running commands and is passed on; calling again
+    A failed step stops only those that need it. Ctrl-C ends the running commands and the program; calling again
     continues. The CPU cores are shared out among the commands that can run at once.
     """
     console = console or Console()
@@ -69,6 +69,9 @@ def run_steps(steps: Iterable[Step], workers: int = 1, console: Console | None =
                 for current in running.values():
                     current.show(bars)
                 time.sleep(POLL if running else 0)
+        except KeyboardInterrupt:
+            console.print("interrupted: the same command continues")
+            raise SystemExit(130) from None
         finally:
             signal.signal(signal.SIGTERM, previous)
             for current in running.values():

@@ -137,7 +137,7 @@ def _small_mask_rcnn(num_classes: int, width: int, channels: int) -> Options:
             "bbox_head": {"in_channels": channels, "fc_out_channels": 4 * channels, "num_classes": num_classes},
             "mask_head": {"in_channels": channels, "conv_out_channels": channels, "num_classes": num_classes},
         },
-        "train_cfg": {"rpn_proposal": proposals, "rcnn": {"sampler": {"num": 64}}},
+        "train_cfg": {"rpn_proposal": proposals, "rcnn": {"sampler": {"num": 32}}},
         "test_cfg": {"rpn": proposals, "rcnn": {"max_per_img": 50}},
     }
 

@@ -26,7 +26,8 @@ class Suite:
         root: folder of all work dirs.
         cells: in the order of the table; an upstream cell that is not among them must have run before.
         teacher: what is copied from and distilled: a checkpoint, or a cell's work dir.
-        options: per task, settings on top of the shipped config; they are written as config files below ``root``.
+        options: per task, or per config name where one differs, settings on top of the shipped config; they are written
+            as config files below ``root``.
         backbone: settings of ``model.backbone`` in all tasks.
     """
 
@@ -49,7 +50,7 @@ class Suite:
         for cell in self.cells:
             path = self.config(cell)
             path.parent.mkdir(parents=True, exist_ok=True)
-            settings = ConfigDict(self.options[cell.task])
+            settings = ConfigDict(self.options.get(cell.config_name, self.options[cell.task]))
             model = settings.setdefault("model", ConfigDict())
             model.backbone = {**model.get("backbone", {}), **self.backbone}
             base = os.path.relpath(CONFIGS / path.name, path.parent)

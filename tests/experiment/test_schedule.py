@@ -1,7 +1,11 @@
 """The ready-list: order, failures, what is present, resumption."""
 
 import io
+import os
+import signal
 import sys
+import threading
+import time
 
 import pytest
 from rich.console import Console
@@ -60,3 +64,22 @@ def test_an_unknown_need_is_an_error_before_anything_runs(make):
 def test_exit_code_zero_without_the_result_is_a_failure(tmp_path):
     step = Step("a", "a", lambda: [sys.executable, "-c", "pass"], tmp_path / "log", lambda: False)
     assert run([step])[0] == {"a": "failed"}
+
+
+def test_an_interruption_ends_the_commands_and_a_second_call_continues(tmp_path):
+    result = tmp_path / "result"
+    slow = f"import time; open({str(tmp_path / 'started')!r}, 'w'); time.sleep(60)"
+    quick = f"open({str(result)!r}, 'w')"
+    commands = iter([slow, quick])
+    step = Step("a", "a", lambda: [sys.executable, "-c", next(commands)], tmp_path / "log", result.exists)
+
+    def interrupt():
+        while not (tmp_path / "started").exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(SystemExit) as end:
+        run([step])
+    assert end.value.code == 130
+    assert run([step])[0] == {"a": "done"}
