@@ -69,11 +69,11 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Configure (errors here are one line), then train."""
     args = parse_args()
-    from lvit_dense.experiment.launch import build_runner, one_line_errors, ready_to_train
+    from lvit_dense.experiment.launch import one_line_errors, ready_to_train, train
 
     with one_line_errors():
         cfg = ready_to_train(args)
-    build_runner(cfg).train()
+    train(cfg)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from mmengine.runner import Runner
 
 from lvit_dense.catalog import suggest
 from lvit_dense.datasets.checks import quick_check, skip_bad
+from lvit_dense.engine.results import read_results
 from lvit_dense.experiment import configure
 from lvit_dense.experiment.cell import Cell
 from lvit_dense.transfer import newest_checkpoint
@@ -113,6 +114,15 @@ def ready_to_test(args: argparse.Namespace) -> Config:
 def build_runner(cfg: Config) -> Runner:
     """The config's runner (``runner_type``), or mmengine's."""
     return RUNNERS.build(cfg) if "runner_type" in cfg else Runner.from_cfg(cfg)
+
+
+def train(cfg: Config) -> None:
+    """Train; validate at the end where a resumed run had only the validation of its last checkpoint left to do."""
+    runner = build_runner(cfg)
+    runner.train()
+    validated = read_results(Path(cfg.work_dir)).get("val", {}).get("iter")
+    if cfg.get("resume") and runner.val_loop is not None and validated != runner.iter:
+        runner.val()
 
 
 def _cell(args: argparse.Namespace) -> Cell | None:

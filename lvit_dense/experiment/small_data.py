@@ -18,7 +18,7 @@ class Classes(NamedTuple):
 
     def metainfo(self) -> Options:
         """As mmdet and mmseg data sets want it."""
-        return {"classes": tuple(self.names), "palette": [list(colour) for colour in self.palette]}
+        return {"classes": tuple(self.names), "palette": [tuple(colour) for colour in self.palette]}
 
 
 class Schedule(NamedTuple):

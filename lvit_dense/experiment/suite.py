@@ -89,7 +89,7 @@ class Suite:
             title=f"train to {VERBS[cell.task]}: {cell.operator}, {cell.arm}, seed {cell.seed}",
             command=lambda: self.train_command(cell),
             log=work_dir / "train.log",
-            done=lambda: "trained" in read_results(work_dir),
+            done=lambda: {"trained", "val"} <= read_results(work_dir).keys(),
             needs=tuple(needs),
             progress=lambda: read_progress(work_dir),
         )

@@ -54,3 +54,7 @@ def test_resume_of_an_iteration_based_run(chain, student, tmp_path):
     assert newest_checkpoint(folder).name == "iter_2.pth"
     chain.train(SEGMENTOR, "--work-dir", str(folder), "--resume")
     assert newest_checkpoint(folder).name == "iter_4.pth"
+    # a run that was interrupted between its last checkpoint and the validation
+    (folder / "results.jsonl").unlink()
+    chain.train(SEGMENTOR, "--work-dir", str(folder), "--resume")
+    assert read_results(folder)["val"]["metrics"].keys() == {"aAcc", "mIoU", "mAcc"}
