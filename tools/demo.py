@@ -6,6 +6,7 @@ python tools/demo.py --root work_dirs/mine --workers 4
 """
 
 import argparse
+import resource
 import sys
 import time
 from pathlib import Path
@@ -34,7 +35,8 @@ def main() -> None:
     suite.write_configs()
     outcomes = run_steps(suite.steps(), args.workers, console)
     report.write(suite, args.root, TITLE, console)
-    console.print(f"{time.time() - began:.0f} s in all")
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
+    console.print(f"{time.time() - began:.0f} s in all, at most {peak:.1f} GiB of memory per command")
     sys.exit(any(outcome.state in ("failed", "blocked") for outcome in outcomes.values()))
 
 
