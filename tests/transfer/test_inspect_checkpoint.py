@@ -33,7 +33,7 @@ def test_file_and_plans(write, capsys, monkeypatch):
 
 
 def test_facts_and_grid_from_the_command_line(tmp_path, capsys, monkeypatch):
-    from conftest import tiny_vit
+    from tests.transfer.conftest import tiny_vit
 
     path = save(tiny_vit(img_size=(24, 64)).state_dict(), tmp_path / "a.pth")
     code, _, err = run(capsys, monkeypatch, path)
