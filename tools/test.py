@@ -7,9 +7,8 @@ tools/dist_test.sh configs/maskrcnn_relu_base.py CHECKPOINT 8 --out predictions.
 """
 
 import argparse
-import os
 
-from mmengine.config import DictAction
+from lvit_dense.experiment.flags import add_launch_flags, parse_launched
 
 
 def parse_args() -> argparse.Namespace:
@@ -22,18 +21,8 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--out", help="write predictions to this .pkl file")
     parser.add_argument("--show", action="store_true", help="show predictions in a window")
     parser.add_argument("--show-dir", help="write pictures of predictions to this folder")
-    parser.add_argument(
-        "--cfg-options",
-        nargs="+",
-        action=DictAction,
-        metavar="KEY=VALUE",
-        help="override settings: a.b=1 list='[1,2]' a.0.b=x",
-    )
-    parser.add_argument("--launcher", choices=["none", "pytorch", "slurm", "mpi"], default="none")
-    parser.add_argument("--local_rank", "--local-rank", type=int, default=0)
-    args = parser.parse_args()
-    os.environ.setdefault("LOCAL_RANK", str(args.local_rank))
-    return args
+    add_launch_flags(parser)
+    return parse_launched(parser)
 
 
 def main() -> None:

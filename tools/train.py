@@ -14,9 +14,8 @@ Runs go to work_dirs/CONFIG@INIT[+distill][@seedN]; `--resume` continues the new
 """
 
 import argparse
-import os
 
-from mmengine.config import DictAction
+from lvit_dense.experiment.flags import add_launch_flags, parse_launched
 
 
 def parse_args() -> argparse.Namespace:
@@ -52,18 +51,8 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         "--resume", nargs="?", const="auto", help="continue this checkpoint, or the newest in the work dir"
     )
-    parser.add_argument(
-        "--cfg-options",
-        nargs="+",
-        action=DictAction,
-        metavar="KEY=VALUE",
-        help="override settings: a.b=1 list='[1,2]' a.0.b=x",
-    )
-    parser.add_argument("--launcher", choices=["none", "pytorch", "slurm", "mpi"], default="none")
-    parser.add_argument("--local_rank", "--local-rank", type=int, default=0)
-    args = parser.parse_args()
-    os.environ.setdefault("LOCAL_RANK", str(args.local_rank))
-    return args
+    add_launch_flags(parser)
+    return parse_launched(parser)
 
 
 def main() -> None:
