@@ -2,6 +2,7 @@
 
 import runpy
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ class Chain(Suite):
 
     def run(self, command):
         """Run a tool as a user would, without the cost of a new process."""
+        time.sleep(1.1)  # mmengine names a run by the second, and two of one name in one process share their log
         argv, sys.argv = sys.argv, [str(part) for part in command[1:]]
         try:
             runpy.run_path(sys.argv[0], run_name="__main__")
