@@ -28,11 +28,11 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Configure (errors here are one line), then test."""
     args = parse_args()
-    from lvit_dense.experiment.launch import build_runner, one_line_errors, ready_to_test
+    from lvit_dense.experiment.launch import one_line_errors, ready_to_test, test
 
     with one_line_errors():
         cfg = ready_to_test(args)
-    build_runner(cfg).test()
+    test(cfg)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """From parsed flags to a ready mmengine Runner, for training and testing, on GPUs or CPUs, one process or many."""
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from mmengine.config import Config
+from mmengine.dist import broadcast_object_list
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
@@ -118,10 +120,34 @@ def build_runner(cfg: Config) -> Runner:
 
 def train(cfg: Config) -> None:
     """Train; validate at the end where a resumed run had only the validation of its last checkpoint left to do."""
-    runner = build_runner(cfg)
+    _train(build_runner(cfg), bool(cfg.get("resume")))
+    end_processes()
+
+
+def test(cfg: Config) -> None:
+    """Evaluate the checkpoint ``cfg.load_from``."""
+    build_runner(cfg).test()
+    end_processes()
+
+
+def end_processes() -> None:
+    """Let several processes end together.
+
+    Gloo's threads hold tensors of the last collective; one that lets go of them while the interpreter shuts down
+    aborts the process. So the models that hold the process group are freed, and the group is closed, before that.
+    """
+    if dist.is_initialized():
+        dist.barrier()
+        gc.collect()
+        dist.destroy_process_group()
+
+
+def _train(runner: Runner, resumed: bool) -> None:
+    """Process 0 writes the results, so it alone says whether they are complete: another one may look too early."""
     runner.train()
-    validated = read_results(Path(cfg.work_dir)).get("val", {}).get("iter")
-    if cfg.get("resume") and runner.val_loop is not None and validated != runner.iter:
+    validated = [read_results(Path(runner.work_dir)).get("val", {}).get("iter")]
+    broadcast_object_list(validated)
+    if resumed and runner.val_loop is not None and validated != [runner.iter]:
         runner.val()
 
 
