@@ -1,45 +1,88 @@
 #!/usr/bin/env python
 """Compare arms at a small scale on real input; a second call continues where the first stopped.
 
-python tools/small_scale.py ../shared/real                      train what is missing, print the table
-python tools/small_scale.py ../shared/real --tasks imagenet     the classification stage only
-python tools/small_scale.py ../shared/real --commands           print every command and run nothing
+python tools/small_scale.py real ../shared/real                       ViT-S/14 on real pictures: three tasks
+python tools/small_scale.py real ../shared/real --tasks imagenet      its classification stage only
+python tools/small_scale.py fashion FOLDER                            Fashion-MNIST: operators x plans x distillation
+python tools/small_scale.py lambda FOLDER                             the weight of the distillation term, after fashion
+python tools/small_scale.py fashion FOLDER --commands                 print every command and run nothing
 """
 
 import argparse
 import shlex
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from lvit_dense.experiment.suite import Suite
 
 
 def main() -> None:
     """Run the steps and write the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, help="folder with the weights, objects/ and scenes/")
-    parser.add_argument("--root", type=Path, default=Path("work_dirs/real"), help="folder of the runs and results")
+    parser.add_argument("comparison", choices=list(COMPARISONS))
+    parser.add_argument("data", type=Path, help="folder of the data (real: weights, objects/ and scenes/)")
+    parser.add_argument("--root", type=Path, help="folder of the runs and results (default: work_dirs/COMPARISON)")
     parser.add_argument("--workers", type=int, default=2, help="commands at once")
     parser.add_argument("--tasks", nargs="+", default=["imagenet", "maskrcnn", "upernet"], help="stages to run")
     parser.add_argument("--commands", action="store_true", help="print the commands only")
     args = parser.parse_args()
-
-    from lvit_dense.experiment import report
+    root = args.root or Path("work_dirs") / args.comparison
+    from lvit_dense.experiment.launch import one_line_errors
     from lvit_dense.experiment.schedule import run_steps
+
+    console = Console()
+    with one_line_errors():
+        suites, report = COMPARISONS[args.comparison](root, args.data)
+    failed = False
+    for whole in suites:
+        suite = replace(whole, cells=tuple(cell for cell in whole.cells if cell.task in args.tasks))
+        suite.write_configs()
+        if args.commands:
+            print("\n".join(shlex.join(step.command()) for step in suite.steps()))
+            continue
+        outcomes = run_steps(suite.steps(), args.workers, console)
+        failed |= any(outcome.state in ("failed", "blocked") for outcome in outcomes.values())
+    if not args.commands:
+        report(console)
+    sys.exit(failed)
+
+
+def real(root: Path, data: Path) -> "tuple[Sequence[Suite], Callable[[Console], None]]":
+    """ViT-S/14 students on real pictures."""
+    from lvit_dense.experiment import report
     from lvit_dense.experiment.small_scale import real_suite
 
-    whole = real_suite(args.root, args.data)
-    suite = replace(whole, cells=tuple(cell for cell in whole.cells if cell.task in args.tasks))
-    suite.write_configs()
-    if args.commands:
-        print("\n".join(shlex.join(step.command()) for step in suite.steps()))
-        return
-    console = Console()
-    outcomes = run_steps(suite.steps(), args.workers, console)
-    report.write(whole, args.root, "ViT-S/14 students on real pictures (validation, in percent)", console)
-    sys.exit(any(outcome.state in ("failed", "blocked") for outcome in outcomes.values()))
+    suite = real_suite(root, data)
+    title = "ViT-S/14 students on real pictures (validation, in percent)"
+    return [suite], lambda console: report.write(suite, root, title, console)
 
+
+def fashion(root: Path, data: Path) -> "tuple[Sequence[Suite], Callable[[Console], None]]":
+    """The grid on Fashion-MNIST."""
+    from lvit_dense.experiment.fashion import fashion_suite, prepare
+    from lvit_dense.experiment.fashion_report import write_grid
+
+    suite = fashion_suite(root, prepare(data, Path("data/fashion")))
+    return [suite], lambda console: write_grid(suite, root, console)
+
+
+def sweep(root: Path, data: Path) -> "tuple[Sequence[Suite], Callable[[Console], None]]":
+    """Lambda on Fashion-MNIST, with the teacher that the grid trained."""
+    from lvit_dense.experiment.fashion import TEACHER, prepare, sweep_suites
+    from lvit_dense.experiment.fashion_report import write_sweep
+
+    teacher = TEACHER.work_dir(root.parent / "fashion")
+    suites = sweep_suites(root, prepare(data, Path("data/fashion")), teacher)
+    return list(suites.values()), lambda console: write_sweep(root, suites, console)
+
+
+COMPARISONS = {"real": real, "fashion": fashion, "lambda": sweep}
 
 if __name__ == "__main__":
     main()

@@ -7,6 +7,7 @@ from typing import Any
 from mmengine.registry import DATASETS
 from timm.data import create_dataset, create_transform
 from torch.utils.data import Dataset
+from torchvision.transforms import v2
 
 from lvit_dense.catalog import naming_unknown_arguments
 
@@ -42,7 +43,8 @@ class TimmDataset(Dataset):
             )
         self.split = split
         self._data = create_dataset(name, root=root, split=split, is_training=False, download=download)
-        self._data.transform = create_transform(is_training=split == "train", **transform)
+        # torchvision's data sets hand out pictures as they are stored, grey ones (MNIST and its kin) among them
+        self._data.transform = v2.Compose([v2.RGB(), create_transform(is_training=split == "train", **transform)])
 
     @property
     def metainfo(self) -> dict[str, Any]:

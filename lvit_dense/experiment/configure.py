@@ -13,6 +13,8 @@ from lvit_dense.transfer import read_source
 def set_arm(cfg: Config, cell: Cell, work_root: str, teacher: str | None) -> None:
     """Write a cell's initialisation and distillation into its config.
 
+    Switches that the config sets stay: ``transfer=dict(plan=dict(copy_norms=True))``, ``distill=dict(weight=100)``.
+
     Args:
         work_root: folder of the upstream run's work dir.
         teacher: source of the copied weights and of the teacher; None = the config's ``teacher``.
@@ -22,7 +24,9 @@ def set_arm(cfg: Config, cell: Cell, work_root: str, teacher: str | None) -> Non
     if cell.task == "imagenet":
         if source is None and (cell.init != "random" or cell.distill):
             raise ValueError(f"{cell.name} needs a teacher: give --teacher PATH, or 'teacher' in the config")
-        cfg.model.transfer = None if cell.init == "random" else {"plan": cell.init, "source": source}
+        given = (cfg.model.get("transfer") or {}).get("plan")
+        plan = {**given, "type": cell.init} if isinstance(given, dict) else cell.init
+        cfg.model.transfer = None if cell.init == "random" else {"plan": plan, "source": source}
         options = {k: v for k, v in (cfg.model.get("distill") or {}).items() if k != "teacher"}
         cfg.model.distill = {"teacher": source, **options} if cell.distill else None
     elif cell.init == SCRATCH:
