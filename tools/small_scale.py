@@ -54,13 +54,18 @@ def main() -> None:
 
 
 def real(root: Path, data: Path) -> "tuple[Sequence[Suite], Callable[[Console], None]]":
-    """ViT-S/14 students on real pictures."""
+    """ViT-S/14 students on real pictures; afterwards a few arms with LayerScale folded away, below ``folded``."""
     from lvit_dense.experiment import report
-    from lvit_dense.experiment.small_scale import real_suite
+    from lvit_dense.experiment.small_scale import folded_suite, real_suite
 
-    suite = real_suite(root, data)
+    suite, folded = real_suite(root, data), folded_suite(root / "folded", data)
     title = "ViT-S/14 students on real pictures (validation, in percent)"
-    return [suite], lambda console: report.write(suite, root, title, console)
+
+    def write(console: Console) -> None:
+        report.write(suite, root, title, console)
+        report.write(folded, folded.root, f"{title}, LayerScale folded", console)
+
+    return [suite, folded], write
 
 
 def fashion(root: Path, data: Path) -> "tuple[Sequence[Suite], Callable[[Console], None]]":

@@ -30,11 +30,11 @@ def demo_suite(root: Path, data: Path) -> Suite:
     shapes = Classes(CLASSES, PALETTE)
     segments = Classes(SEGMENTATION_CLASSES, SEGMENTATION_PALETTE)
     options = {
-        TEACHER.config_name: small_data.imagenet(data / "imagenet", shapes, SIDE, Schedule(18, 2, 1e-3, 32), CROP),
+        TEACHER.config_name: small_data.imagenet(data / "imagenet", shapes, SIDE, Schedule(16, 2, 1e-3, 32), CROP),
         "imagenet": small_data.imagenet(data / "imagenet", shapes, SIDE, Schedule(8, 1, 1e-3, 32), CROP),
-        "maskrcnn": small_data.coco(data / "coco", shapes, Schedule(6, 1, 1e-3, 8), (128, 96), WIDTH, 64, names),
+        "maskrcnn": small_data.coco(data / "coco", shapes, Schedule(5, 1, 1e-3, 8), (128, 96), WIDTH, 64, names),
         "upernet": small_data.ade20k(
-            data / "ade" / "ADEChallengeData2016", segments, Schedule(240, 24, 1e-3, 8), 96, 96, WIDTH, 64
+            data / "ade" / "ADEChallengeData2016", segments, Schedule(240, 24, 1e-3, 8), 96, 96, WIDTH, 64, "whole"
         ),
     }
     for task in ("maskrcnn", "upernet"):

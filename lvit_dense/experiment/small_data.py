@@ -143,13 +143,15 @@ def _small_mask_rcnn(num_classes: int, width: int, channels: int) -> Options:
 
 
 def ade20k(
-    root: Path, classes: Classes, schedule: Schedule, short_side: int, crop: int, width: int, channels: int
-) -> Options:
+    root: Path, classes: Classes, schedule: Schedule, short_side: int, crop: int, width: int, channels: int,
+    test_mode: str = "slide",
+) -> Options:  # fmt: skip
     """UperNet on ADE20K-style data, with heads of ``channels`` channels, crops of ``crop`` pixels.
 
     Args:
         short_side: pixels of the shorter side at ratio 1; the six test ratios are multiples of it.
         width: channels of the ViT.
+        test_mode: ``slide`` (windows of ``crop`` pixels, as the recipe) or ``whole`` (several times faster).
     """
     scale = (4 * short_side, short_side)
     ratios = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75)
@@ -184,7 +186,7 @@ def ade20k(
     }
     data = {"train": {**common, "pipeline": train}, "val": {**common, "pipeline": val}}
     return {
-        "model": _small_upernet(len(classes.names), width, channels, crop),
+        "model": _small_upernet(len(classes.names), width, channels, crop, test_mode),
         "train_dataloader": loader(schedule.batch, data["train"]),
         "val_dataloader": loader(1, data["val"]),
         "test_dataloader": loader(1, data["val"]),
@@ -197,11 +199,11 @@ def ade20k(
     }
 
 
-def _small_upernet(num_classes: int, width: int, channels: int, crop: int) -> Options:
+def _small_upernet(num_classes: int, width: int, channels: int, crop: int, test_mode: str) -> Options:
     stride = crop * 2 // 3
     return {
         "data_preprocessor": {"size": (crop, crop)},
         "decode_head": {"in_channels": [width] * 4, "channels": channels, "num_classes": num_classes},
         "auxiliary_head": {"in_channels": width, "channels": channels // 2, "num_classes": num_classes},
-        "test_cfg": {"crop_size": (crop, crop), "stride": (stride, stride)},
+        "test_cfg": {"mode": test_mode, "crop_size": (crop, crop), "stride": (stride, stride)},
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lvit_dense.experiment import small_data
 from lvit_dense.experiment.cell import Cell
-from lvit_dense.experiment.small_data import Classes, Schedule
+from lvit_dense.experiment.small_data import Classes, Options, Schedule
 from lvit_dense.experiment.suite import Suite
 
 WIDTH = 384  # ViT-Small
@@ -20,17 +20,25 @@ COLOURS = (
     (40, 40, 40),
 )  # fmt: skip
 
-CLASSIFIED = (
-    ("relu", "random", False), ("relu", "copy", False), ("relu", "mlpcopy", False),
-    ("relu", "mlpcopy", True), ("relu", "fullcopy", True),
+INITS = ("random", "copy", "mlpcopy", "fullcopy")
+SEEDS = {"relu": 2, "ttt": 1}
+DENSE = (
+    ("softmax", "teacher", False), ("relu", "random", False), ("relu", "mlpcopy", False), ("relu", "mlpcopy", True),
+    ("ttt", "mlpcopy", True),
 )  # fmt: skip
-DENSE = (("relu", "random", False), ("relu", "mlpcopy", False), ("relu", "mlpcopy", True))
+FOLDED = (("softmax", "fullcopy", False), ("relu", "fullcopy", False), ("relu", "fullcopy", True))
 
 
-def real_suite(root: Path, data: Path, seeds: int = 2) -> Suite:
-    """Classification of ``objects``, softmax once and the ReLU arms for all seeds; ``scenes`` for seed 0."""
+def real_suite(root: Path, data: Path) -> Suite:
+    """Classification of ``objects``: softmax twice, every plan of ReLU and TTT; ``scenes``: five arms of seed 0."""
     cells = [Cell("imagenet", "softmax", "small", init) for init in ("random", "fullcopy")]
-    cells += [Cell("imagenet", o, "small", i, d, s) for s in range(seeds) for o, i, d in CLASSIFIED]
+    cells += [
+        Cell("imagenet", operator, "small", init, distill, seed)
+        for operator, seeds in SEEDS.items()
+        for seed in range(seeds)
+        for init in INITS
+        for distill in (False, True)
+    ]
     cells += [Cell(task, o, "small", i, d) for task in ("maskrcnn", "upernet") for o, i, d in DENSE]
     things = Classes(SEGMENTS[1:], COLOURS[1:])
     names = {
@@ -38,15 +46,32 @@ def real_suite(root: Path, data: Path, seeds: int = 2) -> Suite:
         "val": {"ann_file": "instances_validation.json", "img": "images/validation/"},
     }
     options = {
-        "imagenet": small_data.imagenet(
-            data / "objects", Classes(OBJECTS, COLOURS), SIDE, Schedule(10, 1, 1e-4, 32), crop=(0.35, 1.0)
-        ),
+        "imagenet": _objects(data),
         "maskrcnn": small_data.coco(data / "scenes", things, Schedule(4, 1, 2e-4, 4), (224, 168), WIDTH, 96, names),
         "upernet": small_data.ade20k(
-            data / "scenes", Classes(SEGMENTS, COLOURS), Schedule(200, 20, 2e-4, 4), 160, 160, WIDTH, 96
+            data / "scenes", Classes(SEGMENTS, COLOURS), Schedule(200, 20, 2e-4, 4), 160, 160, WIDTH, 96, "whole"
         ),
     }
-    options["imagenet"]["model"]["backbone"]["patch_size"] = 14
     for task in ("maskrcnn", "upernet"):
         options[task]["default_hooks"]["visualization"] = {"draw": True, "interval": 20}
-    return Suite(root, tuple(cells), str(data / "vit_small_patch14_518.safetensors"), options)
+    return Suite(root, tuple(cells), _weights(data), options)
+
+
+def folded_suite(root: Path, data: Path) -> Suite:
+    """Some of the same arms with the teacher's LayerScale multiplied into proj and fc2, students without LayerScale."""
+    options = _objects(data)
+    options["model"]["backbone"]["init_values"] = None
+    options["model"]["transfer"] = {"plan": {"fold_layer_scale": True}}
+    cells = tuple(Cell("imagenet", operator, "small", init, distill) for operator, init, distill in FOLDED)
+    return Suite(root, cells, _weights(data), {"imagenet": options})
+
+
+def _objects(data: Path) -> Options:
+    crop = (0.35, 1.0)
+    options = small_data.imagenet(data / "objects", Classes(OBJECTS, COLOURS), SIDE, Schedule(10, 1, 1e-4, 32), crop)
+    options["model"]["backbone"]["patch_size"] = 14
+    return options
+
+
+def _weights(data: Path) -> str:
+    return str(data / "vit_small_patch14_518.safetensors")
