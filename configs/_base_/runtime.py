@@ -6,6 +6,8 @@ custom_imports = dict(
     allow_failed_imports=False,
 )
 custom_hooks = [
+    dict(type="RandomnessHook"),
+    dict(type="ResumeHook"),
     dict(type="ProvenanceHook"),
     dict(type="ResultsHook"),
     dict(type="BatchNormHook"),

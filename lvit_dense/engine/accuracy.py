@@ -23,6 +23,10 @@ class TopKAccuracy(BaseMetric):
         super().__init__(**kwargs)
         self.topk = tuple(topk)
 
+    def reported_names(self) -> list[str]:
+        """Keys of the metrics, without the prefix."""
+        return [f"top{k}" for k in self.topk]
+
     def process(self, data_batch: Any, data_samples: Sequence[dict[str, Any]]) -> None:
         """Keep the label and the ranked predictions of each picture."""
         for sample in data_samples:

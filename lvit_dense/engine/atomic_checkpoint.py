@@ -11,6 +11,7 @@ from mmengine.hooks import CheckpointHook
 from mmengine.registry import HOOKS
 
 from lvit_dense.catalog import check_arguments
+from lvit_dense.engine.metric_names import check_save_best
 
 SUFFIX = ".partial"
 
@@ -66,7 +67,12 @@ class AtomicCheckpointHook(CheckpointHook):
         self.keep_ckpt_ids: deque[int] = deque()
 
     def before_train(self, runner: Any) -> None:
-        """Prepare the folder, and sweep up what a killed run left half-written."""
+        """Refuse a ``save_best`` that never comes, prepare the folder, sweep up what a killed run left half-written.
+
+        Raises:
+            ValueError: the validation reports nothing of that name.
+        """
+        check_save_best(self.save_best, runner)
         super().before_train(runner)
         if is_main_process() and Path(self.out_dir).is_dir():
             for partial in Path(self.out_dir).glob(f".*{SUFFIX}"):

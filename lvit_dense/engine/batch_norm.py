@@ -65,8 +65,14 @@ def norms_after_global_pooling(model: nn.Module) -> list[tuple[str, _BatchNorm]]
 
 def smallest_batch(loader: Any) -> int:
     """Pictures in the smallest batch that one process draws from a data loader."""
-    batch: int = loader.batch_size or loader.batch_sampler.batch_size
+    batch = step_pictures(loader)
     sampler = getattr(loader.batch_sampler, "sampler", loader.sampler)
     if getattr(loader, "drop_last", False) or isinstance(sampler, InfiniteSampler) or not isinstance(sampler, Sized):
         return batch
     return len(sampler) % batch or batch
+
+
+def step_pictures(loader: Any) -> int:
+    """Pictures that one process draws for a full step, also where a batch sampler groups them."""
+    batch: int = loader.batch_size or loader.batch_sampler.batch_size
+    return batch

@@ -12,8 +12,9 @@ from mmengine.logging import MMLogger
 from mmengine.registry import METRICS
 from torch import Tensor
 
-# Names of mmdet's CocoMetric for the first six of pycocotools' twelve numbers, the columns of the paper's Table D.
-COLUMNS = ("mAP", "mAP_50", "mAP_75", "mAP_s", "mAP_m", "mAP_l")
+# mmdet's names for the first six of pycocotools' twelve numbers, the columns of the paper's Table D
+from lvit_dense.engine.metric_names import COCO_COLUMNS as COLUMNS
+
 KINDS = ("bbox", "segm")
 
 
@@ -84,6 +85,13 @@ class CocoAP(BaseMetric):
             if not self.format_only:
                 metrics |= self._evaluate(truth, detections, category_ids, kind)
         return metrics
+
+    def reported_names(self) -> list[str]:
+        """Keys of the metrics, without the prefix."""
+        columns = list(COLUMNS)
+        if self.classwise:
+            columns += [f"mAP_{name}" for name in (self.dataset_meta or {}).get("classes", ())]
+        return [f"{kind}_{column}" for kind in self.kinds for column in columns]
 
     @property
     def truth(self) -> COCO:

@@ -74,7 +74,7 @@ def check_state(model: nn.Module, state: dict[str, Any]) -> None:
 def _bare(model: nn.Module) -> nn.Module:
     """The model inside DDP and inside a test-time augmentation."""
     while is_model_wrapper(model) or isinstance(model, BaseTTAModel):
-        model = model.module
+        model = model.module  # type: ignore[assignment]
     return model
 
 

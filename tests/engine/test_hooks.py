@@ -172,6 +172,28 @@ def test_non_finite_loss_names_the_pictures(tmp_path):
     NonFiniteLossHook().after_train_iter(runner, 0, batch, dict(loss=torch.ones(()), lr=float("nan")))
 
 
+def test_with_finite_weights_the_first_bad_operator_is_named(tmp_path):
+    from lvit_dense.engine.non_finite import NonFiniteLossHook
+    from lvit_dense.models.classifier import LinearViTClassifier
+
+    model = LinearViTClassifier(dict(arch=(16, 3, 2), operator="relu", img_size=32), num_classes=2)
+    runner = run(tmp_path, steps=1)
+    runner.model = model
+    batch = dict(inputs=torch.randn(2, 3, 32, 32), targets=torch.tensor([0, 1]))
+    bad = dict(loss=torch.tensor(float("nan")))
+    with pytest.raises(FloatingPointError, match="Every attention operator receives and makes finite numbers only"):
+        NonFiniteLossHook().after_train_iter(runner, 0, batch, bad)
+    with torch.no_grad():
+        model.vit.blocks[1].attn.qkv.weight.fill_(3e38)
+    with pytest.raises(FloatingPointError, match=r"q given to vit\.blocks\.1\.attn\.operator \(ReLU"):
+        NonFiniteLossHook().after_train_iter(runner, 0, batch, bad)
+    with torch.no_grad():
+        model.head.bias.fill_(float("nan"))
+    with pytest.raises(FloatingPointError) as error:
+        NonFiniteLossHook().after_train_iter(runner, 0, batch, bad)
+    assert "operator" not in str(error.value)  # all weights are suspect then
+
+
 class Pooled(OneWeight):
     def __init__(self, norm):
         super().__init__()
