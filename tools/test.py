@@ -3,12 +3,14 @@
 
 python tools/test.py configs/imagenet_relu_base.py work_dirs/imagenet_relu_base@mlpcopy+distill
 python tools/test.py configs/upernet_relu_base.py work_dirs/upernet_relu_base@mlpcopy+distill/iter_160000.pth --tta
+python tools/test.py configs/imagenet_relu_base.py work_dirs/imagenet_relu_base@mlpcopy+distill --data imagenet_a
+    (also imagenet_r, imagenet_sketch, imagenet_v2, and the transfer sets of tools/train.py)
 tools/dist_test.sh configs/maskrcnn_relu_base.py CHECKPOINT 8 --out predictions.pkl
 """
 
 import argparse
 
-from lvit_dense.experiment.flags import add_launch_flags, parse_launched
+from lvit_dense.experiment.flags import add_launch_flags, add_preset_flags, parse_launched
 
 
 def parse_args() -> argparse.Namespace:
@@ -16,7 +18,8 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("config", help="the config that the checkpoint was trained with")
     parser.add_argument("checkpoint", help="a .pth file, or a work dir (its newest checkpoint)")
-    parser.add_argument("--work-dir", help="folder of logs and metrics (default: work_dirs/CONFIG)")
+    parser.add_argument("--work-dir", help="folder of logs and metrics (default: work_dirs/[RECIPE/][DATA/]CONFIG)")
+    add_preset_flags(parser)
     parser.add_argument("--tta", action="store_true", help="multi-scale and flip, as tta_pipeline says")
     parser.add_argument("--out", help="write predictions to this .pkl file")
     parser.add_argument("--show", action="store_true", help="show predictions in a window")

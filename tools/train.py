@@ -9,13 +9,17 @@
       COCO, from the student trained from random
   python tools/train.py configs/upernet_softmax_small.py --teacher vit.safetensors
   tools/dist_train.sh configs/upernet_relu_base.py 8 --amp
+  tools/dist_train.sh configs/imagenet_relu_base.py 4 --keep-batch --recipe xu2024
+      the ImageNet stage with heavier augmentation; gradients of 2 steps make the recipe's batch of 4096
+  python tools/train.py configs/imagenet_relu_base.py --data cifar100 --init mlpcopy --distill --keep-batch
+      a transfer set instead of ImageNet: cifar10, cifar100, stl10, food101, flowers102, pets
 
-Runs go to work_dirs/CONFIG@INIT[+distill][@seedN]; `--resume` continues the newest checkpoint there.
+Runs go to work_dirs/[RECIPE/][DATA/]CONFIG@INIT[+distill][@seedN]; `--resume` continues the newest checkpoint there.
 """
 
 import argparse
 
-from lvit_dense.experiment.flags import add_launch_flags, parse_launched
+from lvit_dense.experiment.flags import add_launch_flags, add_preset_flags, parse_launched
 
 
 def parse_args() -> argparse.Namespace:
@@ -39,7 +43,10 @@ def parse_args() -> argparse.Namespace:
         help="give the student the teacher's registers, pre-norm, activation and biases too (LayerScale it always has)",
     )
     arm.add_argument("--seed", type=int, help="random seed (default 0)")
-    parser.add_argument("--work-dir", help="folder of logs and checkpoints (default: WORK_ROOT/the run's name)")
+    add_preset_flags(parser)
+    parser.add_argument(
+        "--work-dir", help="folder of logs and checkpoints (default: WORK_ROOT/[RECIPE/][DATA/]the run's name)"
+    )
     parser.add_argument("--work-root", default="work_dirs", help="folder of this run's and of upstream runs' work dirs")
     parser.add_argument(
         "--skip-bad", action="store_true", help="leave out training pictures that cannot be used, and say how many"
@@ -47,6 +54,11 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--amp", action="store_true", help="mixed precision (CUDA)")
     parser.add_argument(
         "--auto-scale-lr", action="store_true", help="scale the rate by batch / auto_scale_lr.base_batch_size"
+    )
+    parser.add_argument(
+        "--keep-batch",
+        action="store_true",
+        help="add up gradients over as many steps as make the recipe's batch on the processes there are",
     )
     parser.add_argument(
         "--resume", nargs="?", const="auto", help="continue this checkpoint, or the newest in the work dir"

@@ -19,7 +19,7 @@ class ResultsHook(Hook):
     """Append every evaluation to ``work_dir/results.jsonl`` and keep ``work_dir/progress.json`` up to date.
 
     A line holds ``kind`` (``val``, ``test``, ``tta`` or ``trained``), ``iter``, ``seconds`` since the process began to
-    train or test, and ``metrics`` under the names that the log uses.
+    train or test, and ``metrics`` under the names that the log uses. Runs with ``--data NAME`` add ``data``: the name.
 
     Args:
         interval: training iterations between two updates of the progress file.
@@ -58,6 +58,8 @@ class ResultsHook(Hook):
             return
         numbers = {k: float(v) for k, v in (metrics or {}).items() if isinstance(v, Real)}
         line = {"kind": kind, "iter": runner.iter, "seconds": round(time.time() - self._start, 1), "metrics": numbers}
+        if runner.cfg.get("data_set"):
+            line["data"] = runner.cfg.data_set
         with (Path(runner.work_dir) / RESULTS).open("a") as file:
             file.write(json.dumps(line) + "\n")
 
@@ -72,7 +74,8 @@ class ResultsHook(Hook):
 def read_results(work_dir: Path) -> dict[str, dict[str, Any]]:
     """The newest line of every kind in a work dir; empty where nothing ran.
 
-    A last line that an interruption cut off is left out.
+    A test on a data set of ``--data NAME`` has a place of its own, ``test@NAME``. A last line that an interruption cut
+    off is left out.
     """
     path = work_dir / RESULTS
     newest: dict[str, dict[str, Any]] = {}
@@ -81,7 +84,8 @@ def read_results(work_dir: Path) -> dict[str, dict[str, Any]]:
             line = json.loads(text)
         except json.JSONDecodeError:
             continue
-        newest[line["kind"]] = line
+        named = line["kind"] == "test" and "data" in line
+        newest[f"test@{line['data']}" if named else line["kind"]] = line
     return newest
 
 

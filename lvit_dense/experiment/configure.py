@@ -88,6 +88,32 @@ def set_auto_scale_lr(cfg: Config) -> None:
     cfg.auto_scale_lr.enable = True
 
 
+def set_keep_batch(cfg: Config, world_size: int) -> None:
+    """``--keep-batch``: add up gradients over as many steps as make the recipe's batch.
+
+    mmengine counts steps, not updates, so epochs and the learning rate's curve stay where they are.
+
+    Raises:
+        ValueError: the recipe's batch is no multiple of the batch of one step, or the rate is scaled as well.
+    """
+    recipe = cfg.get("auto_scale_lr", {}).get("base_batch_size")
+    if recipe is None:
+        raise ValueError("--keep-batch needs auto_scale_lr.base_batch_size, the batch of the recipe, in the config")
+    if cfg.auto_scale_lr.get("enable"):
+        raise ValueError("--keep-batch keeps the recipe's batch and --auto-scale-lr replaces it: give one of them")
+    loader = cfg.train_dataloader
+    step = loader.batch_size * world_size
+    if recipe % step:
+        below, above = (_divisor(recipe, world_size, loader.batch_size, sign) for sign in (-1, 1))
+        near = " or ".join(str(size) for size in (below, above) if size)
+        cure = f"set train_dataloader.batch_size={near}" if near else f"use a number of processes that divides {recipe}"
+        raise ValueError(
+            f"--keep-batch: the recipe's batch of {recipe} is no multiple of {loader.batch_size} pictures x "
+            f"{world_size} processes = {step}; {cure}"
+        )
+    cfg.optim_wrapper.accumulative_counts = recipe // step
+
+
 def set_resume(cfg: Config, checkpoint: str) -> None:
     """``--resume [CHECKPOINT]``: 'auto' is the newest checkpoint of the work dir."""
     cfg.resume = True
@@ -152,9 +178,15 @@ def batch_line(cfg: Config, world_size: int) -> str:
             f"{text} scaled by --auto-scale-lr to {lr * loader.batch_size * world_size / recipe:g} (recipe: {recipe})"
         )
     return (
-        f"WARNING {text}: the recipe's batch is {recipe}. Set optim_wrapper.accumulative_counts to "
-        f"{max(1, round(recipe / (loader.batch_size * world_size)))}, or scale the rate with --auto-scale-lr"
+        f"WARNING {text}: the recipe's batch is {recipe}. Accumulate gradients to it with --keep-batch, or scale the "
+        "rate with --auto-scale-lr"
     )
+
+
+def _divisor(batch: int, processes: int, size: int, direction: int) -> int | None:
+    """The nearest number of pictures per process, below or above ``size``, of which ``batch`` is a multiple."""
+    sizes = range(size, 0, -1) if direction < 0 else range(size, batch // processes + 1)
+    return next((n for n in sizes if batch % (n * processes) == 0), None)
 
 
 def _source_places(cfg: Config) -> list[tuple[ConfigDict, str]]:

@@ -1,4 +1,4 @@
-"""Flags that tools/train.py and tools/test.py have in common, as OpenMMLab users know them."""
+"""Flags that several tools have in common, as OpenMMLab users know them."""
 
 import argparse
 import os
@@ -17,6 +17,19 @@ def add_launch_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--launcher", choices=["none", "pytorch", "slurm", "mpi"], default="none")
     parser.add_argument("--local_rank", "--local-rank", type=int, default=0)
+
+
+def add_preset_flags(parser: argparse.ArgumentParser) -> None:
+    """``--recipe`` and ``--data``: files of configs/recipes and configs/data, merged over an ImageNet config."""
+    group = parser.add_argument_group("recipe and data of the ImageNet stage")
+    group.add_argument(
+        "--recipe", metavar="NAME", help="configs/recipes/NAME.py over the config (default: the paper's)"
+    )
+    group.add_argument(
+        "--data",
+        metavar="NAME",
+        help="configs/data/NAME.py over the config: a transfer set, or a test set (default: ImageNet)",
+    )
 
 
 def parse_launched(parser: argparse.ArgumentParser) -> argparse.Namespace:

@@ -21,6 +21,7 @@ from lvit_dense.datasets.checks import quick_check, skip_bad
 from lvit_dense.engine.results import read_results
 from lvit_dense.experiment import configure
 from lvit_dense.experiment.cell import Cell
+from lvit_dense.experiment.presets import merge_presets, work_root
 from lvit_dense.transfer import newest_checkpoint
 
 
@@ -34,17 +35,25 @@ def one_line_errors() -> Iterator[None]:
         sys.exit(f"error: {text}")
 
 
-def load_config(path: str, options: dict[str, object] | None) -> Config:
-    """Read a config and apply ``--cfg-options``.
+def load_config(
+    path: str,
+    options: dict[str, object] | None,
+    recipe: str | None = None,
+    data: str | None = None,
+    training: bool = False,
+) -> Config:
+    """Read a config, merge ``--recipe`` and ``--data``, then apply ``--cfg-options``.
 
     Raises:
         FileNotFoundError: no such file; the message lists what is near.
+        ValueError: a recipe or data set that does not exist or does not fit.
     """
     file = Path(path)
     if not file.is_file():
         beside = sorted(p.stem for p in file.parent.glob("*.py")) if file.parent.is_dir() else []
         raise FileNotFoundError(f"no config {path}: {suggest(file.stem, beside)}")
     cfg = Config.fromfile(path)
+    merge_presets(cfg, recipe, data, training)
     if options:
         cfg.merge_from_dict(options)
     return cfg
@@ -52,13 +61,13 @@ def load_config(path: str, options: dict[str, object] | None) -> Config:
 
 def configure_training(args: argparse.Namespace) -> Config:
     """Apply the flags of ``tools/train.py`` to its config and check what can be checked before anything is built."""
-    cfg = load_config(args.config, args.cfg_options)
+    cfg = load_config(args.config, args.cfg_options, args.recipe, args.data, training=True)
     cfg.launcher = args.launcher
     cell = _cell(args)
     if cell is not None:
         configure.set_arm(cfg, cell, args.work_root, args.teacher)
     name = Path(args.config).stem if cell is None else cell.name
-    cfg.work_dir = args.work_dir or cfg.get("work_dir") or str(Path(args.work_root) / name)
+    cfg.work_dir = args.work_dir or cfg.get("work_dir") or str(work_root(args.work_root, args.recipe, args.data) / name)
     configure.check_sources(cfg)
     added = configure.adopt_native_parts(cfg, args.teacher, args.native_parts)
     if added:
@@ -70,7 +79,10 @@ def configure_training(args: argparse.Namespace) -> Config:
     if args.resume:
         configure.set_resume(cfg, args.resume)
     prepare_devices(cfg)
-    print(configure.batch_line(cfg, int(os.environ.get("WORLD_SIZE", "1"))))
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if args.keep_batch:
+        configure.set_keep_batch(cfg, processes)
+    print(configure.batch_line(cfg, processes))
     return cfg
 
 
@@ -185,13 +197,14 @@ def _replace_sync_bn(node: object) -> bool:
 
 def configure_testing(args: argparse.Namespace) -> Config:
     """Apply the flags of ``tools/test.py`` to its config; the checkpoint's own facts decide the ViT's native parts."""
-    cfg = load_config(args.config, args.cfg_options)
+    cfg = load_config(args.config, args.cfg_options, args.recipe, args.data)
     cfg.launcher = args.launcher
     checkpoint = Path(args.checkpoint)
     if not checkpoint.exists():
         raise FileNotFoundError(f"no checkpoint {checkpoint}: give a .pth file or the work dir of a run")
     cfg.load_from = str(newest_checkpoint(checkpoint) if checkpoint.is_dir() else checkpoint)
-    cfg.work_dir = args.work_dir or cfg.get("work_dir") or str(Path("work_dirs") / Path(args.config).stem)
+    root = work_root("work_dirs", args.recipe, args.data)
+    cfg.work_dir = args.work_dir or cfg.get("work_dir") or str(root / Path(args.config).stem)
     configure.drop_sources(cfg)
     configure.adopt_native_parts(cfg, cfg.load_from)
     if args.out:

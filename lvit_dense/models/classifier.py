@@ -23,7 +23,8 @@ class ImageBatch(BaseDataPreprocessor):
     """Move a batch ``dict(inputs=(B, 3, H, W), targets=(B,))`` to the device and, in training, mix pictures.
 
     Args:
-        mixup: arguments of :class:`timm.data.Mixup` (``num_classes`` included), None = no mixing.
+        mixup: arguments of :class:`timm.data.Mixup`, None = no mixing. The classifier adds its ``num_classes`` and
+            ``label_smoothing``.
     """
 
     def __init__(self, mixup: Mapping[str, Any] | None = None, non_blocking: bool = True) -> None:
@@ -50,7 +51,7 @@ class LinearViTClassifier(BaseModel):
         transfer: ``dict(plan='mlpcopy', source='timm:deit_base_patch16_224.fb_in1k')``; None = random. It runs in
             ``init_weights``; its report stays on ``transfer_report``.
         distill: ``dict(teacher=SOURCE, ...)`` with further arguments of :class:`lvit_dense.distill.Distiller`.
-        label_smoothing: of the cross-entropy; mixed targets bring their own.
+        label_smoothing: of the cross-entropy, and of the targets of mixed pictures.
     """
 
     @naming_unknown_arguments
@@ -64,7 +65,10 @@ class LinearViTClassifier(BaseModel):
         data_preprocessor: Mapping[str, Any] | None = None,
         init_cfg: Any = None,
     ) -> None:
-        super().__init__(data_preprocessor=data_preprocessor or {"type": "ImageBatch"}, init_cfg=init_cfg)
+        batch = dict(data_preprocessor or {"type": "ImageBatch"})
+        if batch.get("mixup"):
+            batch["mixup"] = {"num_classes": num_classes, "label_smoothing": label_smoothing, **batch["mixup"]}
+        super().__init__(data_preprocessor=batch, init_cfg=init_cfg)
         check_arguments("backbone", ViT, backbone)
         self.vit = ViT(**backbone)
         self.head = nn.Linear(self.vit.embed_dim, num_classes)

@@ -310,7 +310,7 @@ def test_imagefolder_defects(root):
 
 
 def test_unknown_types(root):
-    cfg = imagefolder(root, name="torch/cifar10")
+    cfg = imagefolder(root, name="hfds/owner/name")
     assert check(cfg).findings == []
     cfg.train_dataloader.dataset.type = "NoSuchDataset"
     with pytest.raises(KeyError, match="registered nowhere"):

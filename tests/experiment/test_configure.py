@@ -16,8 +16,8 @@ CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 
 def flags(config, **given):
-    defaults = dict.fromkeys(("cfg_options", "init", "teacher", "seed", "work_dir", "resume"))
-    defaults |= dict.fromkeys(("distill", "amp", "auto_scale_lr", "native_parts"), False)
+    defaults = dict.fromkeys(("cfg_options", "init", "teacher", "seed", "work_dir", "resume", "recipe", "data"))
+    defaults |= dict.fromkeys(("distill", "amp", "auto_scale_lr", "keep_batch", "native_parts"), False)
     defaults |= {"config": str(CONFIGS / config), "launcher": "none", "work_root": "work_dirs"}
     return argparse.Namespace(**{**defaults, **given})
 
@@ -101,7 +101,7 @@ def test_the_batch_line_compares_with_the_recipe():
     cfg = Config.fromfile(CONFIGS / "imagenet_relu_base.py")
     assert configure.batch_line(cfg, 8).startswith("batch 512 x 8 processes x 1 accumulated = 4096, lr 0.002")
     line = configure.batch_line(cfg, 1)
-    assert line.startswith("WARNING") and "4096" in line and "accumulative_counts to 8" in line
+    assert line.startswith("WARNING") and "4096" in line and "--keep-batch" in line
     configure.set_auto_scale_lr(cfg)
     assert "scaled by --auto-scale-lr to 0.00025" in configure.batch_line(cfg, 1)
 
@@ -117,3 +117,11 @@ def test_seed_is_the_cells(teacher):
     cfg = Config.fromfile(CONFIGS / "imagenet_relu_base.py")
     configure.set_arm(cfg, Cell.parse("imagenet_relu_base@random@seed5"), "work_dirs", None)
     assert cfg.randomness.seed == 5
+
+
+def test_an_arm_keeps_the_switches_that_the_config_sets():
+    cfg = Config.fromfile(CONFIGS / "imagenet_relu_base.py")
+    cfg.model.update(transfer={"plan": {"copy_norms": True}}, distill={"weight": 100.0})
+    configure.set_arm(cfg, Cell.parse("imagenet_relu_base@copy+distill"), "work_dirs", "weights.pth")
+    assert cfg.model.transfer == {"plan": {"type": "copy", "copy_norms": True}, "source": "weights.pth"}
+    assert cfg.model.distill == {"teacher": "weights.pth", "weight": 100.0}

@@ -1,38 +1,74 @@
 """Check of classification data in folders of classes, as timm reads them."""
 
 import os
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from timm.data.readers.img_extensions import get_img_extensions
 from timm.utils.misc import natural_key
 
-from lvit_dense.datasets.checks.finding import Finding
+from lvit_dense.datasets.checks.finding import DataError, Finding
 from lvit_dense.datasets.checks.job import CHECKS, Job, Opened, Survey, missing_folder
 from lvit_dense.datasets.checks.pictures import check_picture
+from lvit_dense.datasets.imagenet_labels import imagenet_labels
+from lvit_dense.datasets.torchvision_sets import SETS, expected_layout
 
 LAYOUT = "an ImageFolder: train/<class>/*.jpg and val/<class>/*.jpg"
 
 
 @CHECKS.register("TimmDataset")
 def survey_imagefolder(job: Job) -> Survey:
-    """Survey one split of an ImageFolder; timm's other data sets are left to their libraries."""
+    """Survey one split of an ImageFolder; other data sets are left to their libraries, but must be there."""
     if job.settings.get("name", ""):
-        return Survey()
+        return _survey_named(job, job.settings["name"])
+    survey, classes = _survey_folders(job, LAYOUT)
+    if classes:
+        root, split = _folders(job)
+        survey.findings += _check_other_splits(root, split, classes)
+        survey.findings += _check_heads(job, split, len(classes))
+    return survey
+
+
+@CHECKS.register("ImageNetFolders")
+def survey_imagenet_folders(job: Job) -> Survey:
+    """Survey folders of ImageNet-1K's classes, named by WordNet id or label."""
+    survey, found = _survey_folders(job, "class folders named by WordNet id or by label")
+    if found:
+        try:
+            imagenet_labels(_folders(job)[1], job.settings.get("num_classes", len(found)))
+        except DataError as error:
+            survey.findings += error.findings
+    return survey
+
+
+def _folders(job: Job) -> tuple[Path, Path]:
+    """Root, and the folder of the split."""
     root = Path(job.settings.get("root", ""))
-    split = root / job.settings.get("split", "")
+    return root, root / job.settings.get("split", "")
+
+
+def _survey_named(job: Job, name: str) -> Survey:
+    root = Path(job.settings.get("root", ""))
+    if name not in SETS or job.settings.get("download") or (root / SETS[name].folder).is_dir():
+        return Survey()
+    finding = missing_folder(job, root / SETS[name].folder, "root", SETS[name].holds)
+    return Survey([replace(finding, cure=expected_layout(name, root))])
+
+
+def _survey_folders(job: Job, layout: str) -> tuple[Survey, list[str]]:
+    """Pictures in class folders, and the names of those that hold some."""
+    root, split = _folders(job)
     for folder in (root, split):
         if not folder.is_dir():
-            return Survey([missing_folder(job, folder, "root", LAYOUT)])
+            return Survey([missing_folder(job, folder, "root", layout)]), []
     classes, strangers, loose = _list_classes(split)
     names = sorted((name for name, files in classes.items() if files), key=natural_key)
     survey = Survey(counts={"classes": len(names), "pictures": sum(map(len, classes.values()))})
     survey.findings += _check_folders(split, classes, strangers, loose)
-    survey.findings += _check_other_splits(root, split, names)
-    survey.findings += _check_heads(job, split, len(names))
     for name in names:
         survey.tasks += [partial(_open, str(split / name / file)) for file in classes[name]]
-    return survey
+    return survey, names
 
 
 def _list_classes(split: Path) -> tuple[dict[str, list[str]], int, int]:
