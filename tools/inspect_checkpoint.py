@@ -68,7 +68,7 @@ def describe(source: Any) -> str:
         f"tokens    patch {f.patch_size}, grid {f.grid.height}x{f.grid.width}, class token "
         f"{'yes' if f.class_token else 'no'}, registers {f.registers}, positions {f.pos_embed}",
         f"native    {source.student_arguments(native_parts=True) or 'nothing that DeiT has not'}",
-        f"pixels    mean {f.pixel_mean}, std {f.pixel_std}",
+        f"pixels    mean {f.pixel_mean}, std {f.pixel_std}" if f.pixel_mean else "pixels    as its config had them",
         "",
         f"{'group':<12} {'tensors':>8} {'blocks':>7} {'numbers':>12}",
     ]

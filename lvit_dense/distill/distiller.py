@@ -13,6 +13,7 @@ from lvit_dense.catalog import suggest
 from lvit_dense.distill.taps import record_inputs, record_outputs
 from lvit_dense.distill.terms import TERMS
 from lvit_dense.operators import AttentionOperator, Grid
+from lvit_dense.transfer import PixelChange
 from lvit_dense.vit import ViT
 from lvit_dense.vit.block import Block
 
@@ -35,6 +36,7 @@ class Distiller:
         tokens: ``"common"`` = patch tokens, and the class token where both have one; ``"patch"`` = patch tokens only.
         inputs: ``"own"`` = the student's attention sees the student's own activations; ``"teacher"`` = the teacher's
             block input (teacher forcing), in a further pass through the student's attention modules.
+        pixels: what turns the student's pictures into the teacher's; None = nothing.
         schedule: lambda over training: ``"constant"``, ``"cosine"`` (falls to 0) or ``"warmup"`` (rises over the
             first tenth).
     """
@@ -49,6 +51,7 @@ class Distiller:
         tokens: str = "common",
         inputs: str = "own",
         schedule: str = "constant",
+        pixels: PixelChange | None = None,
     ) -> None:
         for name, value, valid in (
             ("block_reduction", block_reduction, ("mean", "sum")),
@@ -69,6 +72,7 @@ class Distiller:
         self.tokens = tokens
         self.teacher_forced = inputs == "teacher"
         self.schedule = schedule
+        self.pixels = pixels
         self.teacher = teacher.eval().requires_grad_(False)
 
     def check_student(self, student: ViT) -> None:
@@ -144,7 +148,7 @@ class Distiller:
             record_outputs([b.attn for b in chosen]) as outputs,
             record_inputs([b.attn.operator for b in chosen] if self.term.on_maps else []) as operator_inputs,
         ):
-            tokens, grid = teacher.embed(images)
+            tokens, grid = teacher.embed(images if self.pixels is None else self.pixels(images))
             last = self.blocks[-1]
             for block in teacher.blocks[:last]:
                 tokens = block(tokens, grid, teacher.prefix)
@@ -176,7 +180,9 @@ class Distiller:
             patches = F.interpolate(maps, size=tuple(grid), mode="bilinear", align_corners=False).flatten(2).mT
         if not self._class_token_counts(student):
             return mine[:, student.prefix :], patches
-        return _without_registers(mine, student.prefix, 1), torch.cat([target[:, :1].to(patches), patches], 1)
+        if self.teacher.prefix > 1 or teacher_grid != grid:
+            target = torch.cat([target[:, :1].to(patches), patches], 1)
+        return _without_registers(mine, student.prefix, 1), target
 
     def _common_map(
         self, mine: Tensor, target: Tensor, student: ViT, grid: Grid, teacher_grid: Grid

@@ -8,6 +8,7 @@ from mmengine.config import Config, ConfigDict
 
 from lvit_dense.experiment.cell import SCRATCH, TEACHER, Cell
 from lvit_dense.transfer import read_source
+from lvit_dense.transfer.canonical import IMAGENET_MEAN, IMAGENET_STD
 
 
 def set_arm(cfg: Config, cell: Cell, work_root: str, teacher: str | None) -> None:
@@ -38,6 +39,15 @@ def set_arm(cfg: Config, cell: Cell, work_root: str, teacher: str | None) -> Non
     else:
         assert cell.upstream is not None
         cfg.model.backbone.transfer = {"plan": "pretrained", "source": str(cell.upstream.work_dir(work_root))}
+
+
+def state_pixels(cfg: Config) -> None:
+    """Tell the distillation how the training pictures are normalised, where that is not ImageNet's way."""
+    transform = cfg.get("train_dataloader", {}).get("dataset", {}).get("transform", {})
+    if cfg.model.get("distill") and "mean" in transform and "std" in transform:
+        own = (tuple(transform["mean"]), tuple(transform["std"]))
+        if own != (IMAGENET_MEAN, IMAGENET_STD):
+            cfg.model.distill.update(pixel_mean=own[0], pixel_std=own[1])
 
 
 def check_sources(cfg: Config) -> None:

@@ -55,8 +55,22 @@ def load_config(
     cfg = Config.fromfile(path)
     merge_presets(cfg, recipe, data, training)
     if options:
+        for key in options:
+            _make_room(cfg, key)
         cfg.merge_from_dict(options)
     return cfg
+
+
+def _make_room(cfg: Config, key: str) -> None:
+    """Remove a None on the way to a dotted key: mmengine refuses ``model.distill.weight=10`` over ``distill=None``."""
+    node: object = cfg
+    for part in key.split(".")[:-1]:
+        if not isinstance(node, (dict, Config)) or part not in node:
+            return
+        if node[part] is None:
+            del node[part]
+            return
+        node = node[part]
 
 
 def configure_training(args: argparse.Namespace) -> Config:
@@ -66,6 +80,7 @@ def configure_training(args: argparse.Namespace) -> Config:
     cell = _cell(args)
     if cell is not None:
         configure.set_arm(cfg, cell, args.work_root, args.teacher)
+    configure.state_pixels(cfg)
     name = Path(args.config).stem if cell is None else cell.name
     cfg.work_dir = args.work_dir or cfg.get("work_dir") or str(work_root(args.work_root, args.recipe, args.data) / name)
     configure.check_sources(cfg)

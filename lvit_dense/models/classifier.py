@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from lvit_dense.catalog import check_arguments, naming_unknown_arguments
 from lvit_dense.distill import Distiller
 from lvit_dense.models.start import check_start, start_from
-from lvit_dense.transfer import TransferReport, build_teacher, read_source
+from lvit_dense.transfer import TransferReport, build_teacher, pixel_change, read_source
+from lvit_dense.transfer.canonical import IMAGENET_MEAN, IMAGENET_STD
 from lvit_dense.vit import ViT
 
 
@@ -50,7 +51,10 @@ class LinearViTClassifier(BaseModel):
         num_classes: outputs of the head, which is always fresh.
         transfer: ``dict(plan='mlpcopy', source='timm:deit_base_patch16_224.fb_in1k')``; None = random. It runs in
             ``init_weights``; its report stays on ``transfer_report``.
-        distill: ``dict(teacher=SOURCE, ...)`` with further arguments of :class:`lvit_dense.distill.Distiller`.
+        distill: ``dict(teacher=SOURCE, ...)`` with further arguments of :class:`lvit_dense.distill.Distiller`, and:
+            ``facts`` of the teacher that its file does not tell (see :func:`lvit_dense.transfer.read_source`);
+            ``pixel_mean``, ``pixel_std``, by which the student's pictures are normalised (default: ImageNet's). A
+            teacher that was trained with others gets them re-normalised.
         label_smoothing: of the cross-entropy, and of the targets of mixed pictures.
     """
 
@@ -119,10 +123,10 @@ class LinearViTClassifier(BaseModel):
         """The teacher beside this student, read when first wanted (never for prediction)."""
         if not self._distiller:
             options = dict(self.distill or {})
-            source = read_source(options.pop("teacher"))
-            distiller = Distiller(
-                build_teacher(source, img_size=self._teacher_size(source.facts.patch_size)), **options
-            )
+            source = read_source(options.pop("teacher"), facts=options.pop("facts", None))
+            own = (options.pop("pixel_mean", IMAGENET_MEAN), options.pop("pixel_std", IMAGENET_STD))
+            teacher = build_teacher(source, img_size=self._teacher_size(source.facts.patch_size))
+            distiller = Distiller(teacher, pixels=pixel_change(source.facts, *own), **options)
             distiller.check_student(self.vit)
             self._distiller.append(distiller)
         return self._distiller[0]
@@ -143,7 +147,4 @@ class LinearViTClassifier(BaseModel):
 def _progress() -> float:
     """Share of training done, from what mmengine's RuntimeInfoHook publishes; 0 outside a Runner."""
     hub = MessageHub.get_current_instance()
-    try:
-        return hub.get_info("iter") / max(1, hub.get_info("max_iters"))
-    except KeyError:
-        return 0.0
+    return hub.get_info("iter", 0) / max(1, hub.get_info("max_iters", 1))

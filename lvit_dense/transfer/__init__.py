@@ -7,6 +7,7 @@ weights a student takes from it (:func:`transfer`), strictly, with a report of w
 from lvit_dense.transfer.apply import resolve, transfer
 from lvit_dense.transfer.canonical import GROUPS, Source, SourceError, SourceFacts, group_of
 from lvit_dense.transfer.loading import newest_checkpoint
+from lvit_dense.transfer.pixels import PixelChange, pixel_change
 from lvit_dense.transfer.plan import PLANS, Resolution, TransferError, TransferPlan
 from lvit_dense.transfer.reader import READERS, CheckpointReader
 from lvit_dense.transfer.report import GroupReport, TransferReport
@@ -18,6 +19,7 @@ __all__ = [
     "READERS",
     "CheckpointReader",
     "GroupReport",
+    "PixelChange",
     "Resolution",
     "Source",
     "SourceError",
@@ -28,6 +30,7 @@ __all__ = [
     "build_teacher",
     "group_of",
     "newest_checkpoint",
+    "pixel_change",
     "read_source",
     "resolve",
     "transfer",

@@ -32,6 +32,9 @@ GROUPS = tuple(_GROUP_PATTERNS)
 _COMPILED = {group: re.compile(pattern) for group, pattern in _GROUP_PATTERNS.items()}
 _BLOCK = re.compile(r"blocks\.(\d+)\.")
 
+# Of pixel values in 0..1: what the configs normalise by, and what families were trained with unless their reader says.
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
 # Parts that teachers may have and DeiT has not, as ViT arguments with DeiT's values.
 NATIVE_DEFAULTS: dict[str, Any] = {
     "registers": 0,
@@ -71,7 +74,7 @@ class SourceFacts(NamedTuple):
     ``heads_assumed`` marks a head count that no key tells and that was taken as embed_dim / 64.
     ``operator`` is ``"softmax"`` for teachers, else the operator specification. ``final_norm`` is False for files
     without ``norm.*``, such as dense backbones. ``pixel_mean`` and ``pixel_std`` (of values in 0..1) are those of the
-    family's training.
+    family's training, None for our own runs, whose checkpoints do not say.
     """
 
     embed_dim: int
@@ -94,8 +97,8 @@ class SourceFacts(NamedTuple):
     final_norm: bool = True
     k_bias: bool = True
     heads_assumed: bool = False
-    pixel_mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
-    pixel_std: tuple[float, float, float] = (0.229, 0.224, 0.225)
+    pixel_mean: tuple[float, float, float] | None = IMAGENET_MEAN
+    pixel_std: tuple[float, float, float] | None = IMAGENET_STD
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lvit_dense.transfer.canonical import GROUPS, Source, block_of, group_of, without_index
+from lvit_dense.transfer.pixels import pixel_change
 from lvit_dense.transfer.plan import Resolution
 
 
@@ -38,6 +39,8 @@ class TransferReport:
         sha256: of the source file; None without a source.
         checksum: SHA-256 over the names and the values that were written.
         random: number of student tensors (parts not counted) that keep their default initialisation.
+        pixels: mean and standard deviation of the pictures that a copied patch embedding was trained on, where they are
+            not ImageNet's.
     """
 
     plan: str
@@ -49,6 +52,7 @@ class TransferReport:
     groups: list[GroupReport]
     random: int
     outside: dict[str, str] = field(default_factory=dict)
+    pixels: dict[str, tuple[float, ...]] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able form."""
@@ -71,6 +75,11 @@ class TransferReport:
             first, *more = _notes(g) or [""]
             lines.append(f"{g.group:<12} {f'{g.copied + g.computed}/{g.total}':>9} {blocks:>7}  {first}".rstrip())
             lines.extend(f"{'':<30}  {note}" for note in more)
+        if self.pixels:
+            lines.append(
+                f"patch_embed was trained on pictures of mean {self.pixels['mean']}, std {self.pixels['std']}; to a "
+                "student whose pictures are normalised otherwise they look shifted and scaled"
+            )
         if self.outside:
             lines.append(_summary("not of the backbone, dropped", self.outside))
         return "\n".join(lines)
@@ -99,7 +108,15 @@ def make_report(
         groups=[g for g in groups if g.total or g.dropped],
         random=len([name for name in names if name not in written]),
         outside=_merge(source.dropped) if source else {},
+        pixels=_pixels(source) if source and "patch_embed.proj.weight" in written else None,
     )
+
+
+def _pixels(source: Source) -> dict[str, tuple[float, ...]] | None:
+    change = pixel_change(source.facts)
+    if change is None or source.facts.pixel_mean is None or source.facts.pixel_std is None:
+        return None
+    return {"mean": source.facts.pixel_mean, "std": source.facts.pixel_std}
 
 
 def _group_report(group: str, resolution: Resolution, names: list[str]) -> GroupReport:

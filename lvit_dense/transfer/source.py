@@ -115,9 +115,14 @@ def _from_timm(spec: str) -> tuple[RawCheckpoint, dict[str, Any]]:
             f"or fetch the file elsewhere and give its path"
         ) from error
     state = model.state_dict()
-    stated: dict[str, Any] = {}
+    trained = getattr(model, "pretrained_cfg", None) or {}
+    stated: dict[str, Any] = {
+        f"pixel_{key}": tuple(trained[key]) for key in ("mean", "std") if trained.get("mean") and trained.get("std")
+    }
     if hasattr(model, "blocks") and hasattr(model.patch_embed, "grid_size"):
         block = model.blocks[0]
-        stated = dict(num_heads=block.attn.num_heads, norm_eps=block.norm1.eps, grid=Grid(*model.patch_embed.grid_size))
+        stated |= dict(
+            num_heads=block.attn.num_heads, norm_eps=block.norm1.eps, grid=Grid(*model.patch_embed.grid_size)
+        )
         stated["act_layer"] = "quick_gelu" if "Quick" in type(block.mlp.act).__name__ else "gelu"
     return RawCheckpoint(spec, tensors_sha256(state), state), stated

@@ -4,10 +4,19 @@ import pytest
 import torch
 
 from lvit_dense.distill import TERMS, Distiller
+from lvit_dense.distill.terms import Term
+from lvit_dense.transfer import SourceFacts, pixel_change
+from lvit_dense.transfer.canonical import IMAGENET_MEAN, IMAGENET_STD
 from lvit_dense.vit import ViT
 
 ARCH = {"embed_dim": 24, "depth": 3, "num_heads": 3}
 IMAGES = torch.randn(2, 3, 48, 80, generator=torch.Generator().manual_seed(0)).double()
+
+# SourceFacts of no interest here
+FACTS = dict.fromkeys(
+    ("embed_dim", "depth", "num_heads", "mlp_ratio", "patch_size", "in_chans", "grid", "class_token", "registers",
+     "layer_scale", "qkv_bias", "pre_norm", "act_layer", "norm_eps", "patch_bias")
+)  # fmt: skip
 
 
 def vit(operator="relu", **kwargs):
@@ -156,6 +165,41 @@ def test_the_teacher_stops_after_its_last_attention():
     teacher.norm.register_forward_hook(lambda *_: calls.append("norm"))
     loss_of(Distiller(teacher), vit())
     assert calls == []
+
+
+def test_the_teacher_sees_the_students_batch_itself_and_hooks_copy_nothing():
+    student, teacher = vit().float(), vit("softmax").float()
+    images, outputs, pictures, compared = IMAGES.float(), [], [], []
+    teacher.patch_embed.register_forward_pre_hook(lambda _, args: pictures.append(args[0]))
+    for block in (*student.blocks, *teacher.blocks):
+        block.attn.register_forward_hook(lambda _, args, output: outputs.append(output.data_ptr()))
+    distiller = Distiller(teacher)
+    compare = distiller.term.compare
+    distiller.term = Term(lambda *pair: (compared.append([x.data_ptr() for x in pair]), compare(*pair))[1], False)
+    loss_of(distiller, student, images)
+    assert pictures[0] is images
+    assert compared == [[ours, theirs] for ours, theirs in zip(outputs[:3], outputs[3:], strict=True)]
+
+
+def test_a_teacher_of_other_pixel_statistics_sees_its_own_pictures():
+    student, teacher = vit(), vit("softmax")
+    pixels = torch.rand(2, 3, 48, 80, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    mean, std = (torch.tensor(v, dtype=torch.float64).reshape(3, 1, 1) for v in (IMAGENET_MEAN, IMAGENET_STD))
+    ours, theirs = (pixels - mean) / std, (pixels - 0.5) / 0.5
+    facts = SourceFacts(**FACTS, pixel_mean=(0.5,) * 3, pixel_std=(0.5,) * 3)
+    errors = [
+        (s - t).square().mean() for s, t in zip(attention_outputs(student, ours), attention_outputs(teacher, theirs))
+    ]
+    loss = loss_of(Distiller(teacher, pixels=pixel_change(facts)), student, ours)
+    torch.testing.assert_close(loss, 50 * torch.stack(errors).mean().float())
+    assert abs(loss_of(Distiller(teacher), student, ours) - loss) > 1e-3 * loss
+
+
+def test_pictures_are_left_alone_where_statistics_agree_or_are_unknown():
+    assert pixel_change(SourceFacts(**FACTS)) is None
+    assert pixel_change(SourceFacts(**FACTS), [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]) is None
+    assert pixel_change(SourceFacts(**FACTS), (0.5,) * 3, (0.5,) * 3) is not None
+    assert pixel_change(SourceFacts(**FACTS, pixel_mean=None, pixel_std=None), (0.5,) * 3, (0.5,) * 3) is None
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from mmengine.config import Config
 from lvit_dense.experiment import configure
 from lvit_dense.experiment.cell import Cell
 from lvit_dense.experiment.launch import configure_training, load_config, one_line_errors
+from lvit_dense.models.classifier import LinearViTClassifier
 from lvit_dense.vit import ViT
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -125,3 +126,26 @@ def test_an_arm_keeps_the_switches_that_the_config_sets():
     configure.set_arm(cfg, Cell.parse("imagenet_relu_base@copy+distill"), "work_dirs", "weights.pth")
     assert cfg.model.transfer == {"plan": {"type": "copy", "copy_norms": True}, "source": "weights.pth"}
     assert cfg.model.distill == {"teacher": "weights.pth", "weight": 100.0}
+
+
+def test_the_distillation_is_told_of_pictures_that_are_not_normalised_as_imagenets(teacher):
+    options = {
+        "train_dataloader.dataset.transform.mean": (0.5,) * 3,
+        "train_dataloader.dataset.transform.std": (0.5,) * 3,
+    }
+    given = {"init": "random", "distill": True, "teacher": teacher}
+    assert configure_training(flags("imagenet_relu_tiny.py", **given)).model.distill == {"teacher": teacher}
+    cfg = configure_training(flags("imagenet_relu_tiny.py", cfg_options=options, **given))
+    assert cfg.model.distill == {"teacher": teacher, "pixel_mean": (0.5,) * 3, "pixel_std": (0.5,) * 3}
+    classifier = LinearViTClassifier(cfg.model.backbone, 10, distill=cfg.model.distill)
+    assert classifier.distiller().pixels is not None
+    own = {**cfg.model.distill, "facts": {"pixel_mean": (0.5,) * 3, "pixel_std": (0.5,) * 3}}
+    assert LinearViTClassifier(cfg.model.backbone, 10, distill=own).distiller().pixels is None
+
+
+def test_switches_of_the_command_line_reach_what_a_config_leaves_at_none(teacher):
+    options = {"model.distill.weight": 10.0, "model.transfer.plan.copy_norms": True}
+    given = {"init": "copy", "distill": True, "teacher": teacher}
+    cfg = configure_training(flags("imagenet_relu_tiny.py", cfg_options=options, **given))
+    assert cfg.model.distill == {"teacher": teacher, "weight": 10.0}
+    assert cfg.model.transfer == {"plan": {"type": "copy", "copy_norms": True}, "source": teacher}

@@ -253,6 +253,7 @@ def test_timm_models_tell_what_files_do_not(monkeypatch):
     facts = source.facts
     assert (facts.num_heads, facts.heads_assumed, facts.grid) == (4, False, (2, 4))
     assert (facts.pre_norm, facts.act_layer, facts.norm_eps) == (True, "quick_gelu", 1e-5)
+    assert facts.pixel_mean == (0.48145466, 0.4578275, 0.40821073)  # of timm's own configuration of this model
     assert source.family == "timm" and len(source.sha256) == 64
 
 

@@ -282,3 +282,12 @@ def test_checksum_tells_the_values_that_were_written(read):
     assert transfer("mlpcopy", read(vit), student("elu")).checksum == first
     changed = {"blocks.0.mlp.fc1.bias": vit.blocks[0].mlp.fc1.bias.detach() + 1e-6}
     assert transfer("mlpcopy", read(vit, change=changed), student()).checksum != first
+
+
+@pytest.mark.parametrize(("plan", "named"), [("fullcopy", True), ("variant3", False), ("mlpcopy", False)])
+def test_a_patch_embedding_of_other_pixel_statistics_is_reported(plan, named, write):
+    source = read_source(write("augreg", tiny_vit()))
+    report = transfer(plan, source, tiny_vit(operator="relu"))
+    assert (report.pixels == {"mean": (0.5,) * 3, "std": (0.5,) * 3}) == named
+    assert ("trained on pictures of mean (0.5, 0.5, 0.5)" in report.table()) == named
+    assert transfer(plan, read_source(write("timm", tiny_vit())), tiny_vit(operator="relu")).pixels is None

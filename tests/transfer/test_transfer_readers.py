@@ -38,6 +38,14 @@ def test_reads_to_the_same_model(family, write, images):
         assert torch.equal(teacher(images).tokens, vit(images).tokens)
 
 
+def test_families_say_which_pictures_they_were_trained_on(write):
+    known = {family: read_source(write(family, native_vit(family))).facts.pixel_mean for family in FAMILIES}
+    assert known.pop("augreg") == (0.5, 0.5, 0.5)
+    assert known.pop("clip") == (0.48145466, 0.4578275, 0.40821073)
+    assert known.pop("lvit_dense") is None  # our checkpoints do not say
+    assert set(known.values()) == {(0.485, 0.456, 0.406)}
+
+
 @pytest.fixture
 def images():
     return torch.randn(2, 3, SIDE, SIDE)

@@ -53,6 +53,8 @@ def _facts(view: View) -> dict[str, Any]:
             act_layer=stated["act_layer"],
             norm_eps=stated["norm_eps"],
             k_bias=stated.get("k_bias", True),
+            pixel_mean=None,
+            pixel_std=None,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise SourceError(
