@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import subprocess
 
 from mmengine.config import DictAction
 
@@ -32,8 +33,25 @@ def add_preset_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
+# Launcher -> its variables for rank, number of processes, and rank on this machine.
+_RANKS = {
+    "slurm": ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
+    "mpi": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
+}
+
+
 def parse_launched(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """Parse the command line and tell mmengine the local rank where the launcher gave it as a flag."""
+    """Parse the command line and put what the launcher says about this process where torch and mmengine look for it."""
     args = parser.parse_args()
+    for name, theirs in zip(("RANK", "WORLD_SIZE", "LOCAL_RANK"), _RANKS.get(args.launcher, ())):
+        if theirs in os.environ:
+            os.environ[name] = os.environ[theirs]
+    if args.launcher == "slurm" and "MASTER_ADDR" not in os.environ and "SLURM_NODELIST" in os.environ:
+        command = ["scontrol", "show", "hostnames", os.environ["SLURM_NODELIST"]]
+        os.environ["MASTER_ADDR"] = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[
+            0
+        ]
+    if args.launcher in _RANKS:
+        os.environ.setdefault("MASTER_PORT", "29500")
     os.environ.setdefault("LOCAL_RANK", str(args.local_rank))
     return args

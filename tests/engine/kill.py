@@ -13,26 +13,32 @@ from tests.engine.noisy_run import start, wait
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
 
-def kill_at_random(run, folder, seconds, kills, draw: random.Random):
-    """Start ``run(folder, resume)`` again and again, the first ``kills`` times with a signal at a random moment.
+def kill_at_random(run, root, seconds, kills, draw: random.Random):
+    """Send ``kills`` signals at random moments to a run that is resumed after each; let it end then.
+
+    A run that ended before its signal came is followed by a new one.
 
     Args:
-        run: trains, and resumes where told to.
+        run: trains in a folder, and resumes where told to.
+        root: folder of the runs' folders.
         seconds: how long an unbroken run takes.
 
     Returns:
-        (signal's name, seconds after the start, newest checkpoint then) of every kill that hit a living process.
+        The folders of all runs, and (signal's name, seconds after the start, newest checkpoint then) of every kill.
     """
-    log = []
-    for _ in range(kills):
-        moment, number = draw.uniform(0.2, 1.0) * seconds, draw.choice(SIGNALS)
-        pid = start(lambda: run(folder, folder.exists()))
+    log, folders = [], [root / "0"]
+    while len(log) < kills:
+        folder, moment, number = folders[-1], draw.uniform(0.2, 1.0) * seconds, draw.choice(SIGNALS)
+        pid = start(lambda folder=folder: run(folder, folder.exists()))
         time.sleep(moment)
         os.kill(pid, number)
-        if wait(pid) != 0:  # a run that resumed near its end may have finished before
+        if wait(pid) == 0:
+            folders.append(root / str(len(folders)))
+        else:
             log.append((number.name, round(moment, 2), checkpoint_name(folder)))
+    folder = folders[-1]
     assert wait(start(lambda: run(folder, folder.exists()))) == 0
-    return log
+    return folders, log
 
 
 def checkpoint_name(folder):

@@ -16,5 +16,6 @@ def test_one_kill_at_a_random_moment(tmp_path, by_epoch):
 
     began = time.time()
     assert wait(start(lambda: train(tmp_path / "whole", False))) == 0
-    kill_at_random(train, tmp_path / "broken", time.time() - began, kills=1, draw=random.Random())
-    assert differing(state(tmp_path / "whole"), state(tmp_path / "broken")) == []
+    folders, _ = kill_at_random(train, tmp_path / "broken", time.time() - began, kills=1, draw=random.Random())
+    for folder in folders:
+        assert differing(state(tmp_path / "whole"), state(folder)) == []
