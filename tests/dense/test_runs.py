@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 from mmengine.runner import Runner
 
 from lvit_dense.datasets.demo import CLASSES, SEGMENTATION_CLASSES, DemoSizes, write_demo
@@ -111,5 +112,46 @@ def test_upernet_with_a_batch_of_one_stops_before_the_first_step(data, tmp_path)
     cfg.train_dataloader.batch_size = 1
     runner = Runner.from_cfg(cfg)
     with pytest.raises(ValueError, match=r"decode_head\.psp_modules\.0\.1\.bn normalises one value per picture"):
+        runner.train()
+    assert runner.iter == 0
+
+
+@pytest.mark.parametrize("task", ["maskrcnn", "upernet"])
+def test_ema_accumulation_clipping_recomputation_and_frozen_stages_together(data, tmp_path, task):
+    """Trains, resumes, and ends as the unbroken run does; what is frozen keeps its first values."""
+    detection = task == "maskrcnn"
+
+    def run(folder, length, resume=False):
+        cfg = configure(task, data, tmp_path / folder)
+        cfg.model.backbone.update(with_cp=True, frozen_stages=2, drop_path_rate=0.3)
+        cfg.optim_wrapper.update(accumulative_counts=2, clip_grad=dict(max_norm=1.0))
+        cfg.optim_wrapper.optimizer.lr = 1e-2
+        cfg.param_scheduler = []
+        cfg.custom_hooks.append(dict(type="EMAHook", momentum=0.1))
+        cfg.merge_from_dict({"train_cfg.max_epochs" if detection else "train_cfg.max_iters": length})
+        cfg.update(resume=resume, randomness=dict(seed=0), experiment_name=f"{folder}_{length}", val_dataloader=None)
+        cfg.update(val_cfg=None, val_evaluator=None)
+        cfg.default_hooks.checkpoint.interval = length
+        Runner.from_cfg(cfg).train()
+        name = f"{'epoch' if detection else 'iter'}_{length}.pth"
+        return torch.load(tmp_path / folder / name, weights_only=False)
+
+    whole = run("whole", 4)
+    first = run("broken", 2)
+    last = run("broken", 4, resume=True)
+    assert whole["state_dict"].keys() == last["state_dict"].keys()
+    for part in ("state_dict", "ema_state_dict"):
+        assert all(torch.equal(value, last[part][name]) for name, value in whole[part].items())
+    changed = {n for n, v in last["state_dict"].items() if not torch.equal(v, first["state_dict"][n])}
+    assert not any(n.startswith(("backbone.vit.blocks.0.", "backbone.vit.blocks.1.")) for n in changed)
+    assert "backbone.vit.blocks.2.mlp.fc1.weight" in changed
+
+
+@pytest.mark.parametrize("task", ["maskrcnn", "upernet"])
+def test_a_guessed_save_best_stops_before_the_first_step(data, tmp_path, task):
+    cfg = configure(task, data, tmp_path / task)
+    cfg.default_hooks.checkpoint.save_best = "bbox_mAP" if task == "maskrcnn" else "mIOU"
+    runner = Runner.from_cfg(cfg)
+    with pytest.raises(ValueError, match=r"did you mean '(coco/bbox_mAP|mIoU)'"):
         runner.train()
     assert runner.iter == 0
