@@ -79,3 +79,19 @@ def test_detection_windows_of_the_softmax_row_are_the_reference_baselines(build)
     assert [i for i, block in enumerate(blocks) if block.attn.window_size == 14] == [0, 1, 3, 4, 6, 7, 9, 10]
     segmentation = build(tiny_config("upernet", "softmax", arch=dict(embed_dim=32, depth=12, num_heads=2)))
     assert all(block.attn.window_size is None for block in segmentation.backbone.vit.blocks)
+
+
+@pytest.mark.parametrize("operator", ["relu", "ttt", "mhla", "softmax"])
+@pytest.mark.parametrize("task", ["maskrcnn", "upernet"])
+def test_bf16_autocast_trains_every_parameter(build, task, operator):
+    """What --amp with bf16 runs inside mmengine's wrapper, which itself exists for GPUs only."""
+    model = build(tiny_config(task, operator, drop_path_rate=0.0)).train()
+    if task == "maskrcnn":
+        pairs = [detection_sample(64, 96, BOXES), detection_sample(90, 64, BOXES[:1], seed=1)]
+    else:
+        pairs = [segmentation_sample(64, 64), segmentation_sample(64, 64, seed=1)]
+    with torch.autocast("cpu", torch.bfloat16):
+        total, _ = losses(model, pairs)
+    total.backward()
+    assert without_gradient(model) == []
+    assert torch.isfinite(total) and all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
