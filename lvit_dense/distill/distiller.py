@@ -114,11 +114,18 @@ class Distiller:
             grid: the student's token grid for these images.
             progress: share of training done, 0..1, for the schedule.
         """
+        total = torch.stack(self.block_terms(seen, student, images, grid)).sum()
+        if self.block_reduction == "mean":
+            total = total / len(self.blocks)
+        return self.weight * self._schedule(progress) * total
+
+    def block_terms(self, seen: list[Any], student: ViT, images: Tensor, grid: Grid) -> list[Tensor]:
+        """The term of every chosen block, float32 scalars; arguments as for :meth:`loss`."""
         with torch.no_grad():
             block_inputs, outputs, operator_inputs, teacher_grid = self._run_teacher(images)
         if self.teacher_forced:
             seen = self._forced(student, block_inputs, grid)
-        total = images.new_zeros((), dtype=torch.float32)
+        terms = []
         with torch.autocast(images.device.type, enabled=False):
             for place, (block, teacher_block) in enumerate(zip(self._chosen(student), self._chosen(self.teacher))):
                 if self.term.on_maps:
@@ -128,10 +135,8 @@ class Distiller:
                     mine, target = self._common_map(mine, target, student, grid, teacher_grid)
                 else:
                     mine, target = self._common_tokens(seen[place], outputs[place], student, grid, teacher_grid)
-                total = total + self.term.compare(mine.float(), target.float())
-        if self.block_reduction == "mean":
-            total = total / len(self.blocks)
-        return self.weight * self._schedule(progress) * total
+                terms.append(self.term.compare(mine.float(), target.float()))
+        return terms
 
     def _chosen(self, vit: ViT) -> list[Block]:
         return [vit.blocks[i] for i in self.blocks]  # type: ignore[misc]
