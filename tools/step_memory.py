@@ -9,7 +9,6 @@ step, with model and optimiser built, is printed beside it.
 """
 
 import argparse
-import resource
 import time
 from typing import Any
 
@@ -78,13 +77,14 @@ def main() -> None:
 
     import lvit_dense.engine.register
     import lvit_dense.models  # noqa: F401
+    from lvit_dense.engine.memory import peak_gib
 
     init_default_scope(cfg.default_scope)
     torch.manual_seed(0)
     model = revert_sync_batchnorm(MODELS.build(cfg.model)).to(args.device).train()
     optim_wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
     batch = random_batch(cfg, *args.shape, args.batch_size)
-    before = _peak(args.device)
+    before = peak_gib(args.device)
     start = time.perf_counter()
     losses = model.train_step(batch, optim_wrapper)
     loss = float(losses["loss"])  # waits for the GPU
@@ -92,16 +92,8 @@ def main() -> None:
     parameters = sum(p.numel() for p in model.parameters())
     print(
         f"{args.config} {args.batch_size} x {args.shape[0]}x{args.shape[1]} on {args.device}: {parameters / 1e6:.1f} M "
-        f"parameters, loss {loss:.3f}, {seconds:.1f} s, peak {_peak(args.device):.2f} GiB ({before:.2f} before)"
+        f"parameters, loss {loss:.3f}, {seconds:.1f} s, peak {peak_gib(args.device):.2f} GiB ({before:.2f} before)"
     )
-
-
-def _peak(device: str) -> float:
-    import torch
-
-    if device.startswith("cuda"):
-        return torch.cuda.max_memory_allocated() / 2**30
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 if __name__ == "__main__":
