@@ -21,6 +21,10 @@ SCHEDULES = ("constant", "cosine", "warmup")
 WARM_UP = 0.1  # share of training over which the 'warmup' schedule rises
 
 
+class DistillError(ValueError):
+    """A student that cannot be compared with its teacher."""
+
+
 class Distiller:
     """lambda * L_distill: the student's attention outputs, at every block, against the teacher's on the same images.
 
@@ -76,20 +80,20 @@ class Distiller:
         self.teacher = teacher.eval().requires_grad_(False)
 
     def check_student(self, student: ViT) -> None:
-        """Raise ValueError where this student cannot be compared with the teacher; call it before training."""
+        """Raise DistillError where this student cannot be compared with the teacher; call it before training."""
         ours, theirs = student.arch, self.teacher.arch
         if (ours.embed_dim, ours.depth) != (theirs.embed_dim, theirs.depth):
-            raise ValueError(
+            raise DistillError(
                 f"distillation compares equal widths and depths: the student is {ours.embed_dim}x{ours.depth}, the "
                 f"teacher {theirs.embed_dim}x{theirs.depth}; choose a teacher of the student's size"
             )
         if self.term.on_maps:
             if ours.num_heads != theirs.num_heads:
-                raise ValueError(f"{self.term_name} compares heads: {ours.num_heads} and {theirs.num_heads} differ")
+                raise DistillError(f"{self.term_name} compares heads: {ours.num_heads} and {theirs.num_heads} differ")
             for i, block in zip(self.blocks, self._chosen(student), strict=True):
                 operator = block.attn.operator
                 if type(operator).attention_matrix is AttentionOperator.attention_matrix:
-                    raise ValueError(
+                    raise DistillError(
                         f"{self.term_name} needs an attention map, which {type(operator).__name__} (block {i}) does "
                         "not have; use an output term such as output_mse"
                     )
@@ -169,7 +173,7 @@ class Distiller:
         seen = []
         for block, tokens in zip(self._chosen(student), block_inputs, strict=True):
             if tokens.shape[1] - theirs != grid.tokens or mine > theirs:
-                raise ValueError("inputs='teacher' needs a teacher with the student's token grid and prefix tokens")
+                raise DistillError("inputs='teacher' needs a teacher with the student's token grid and prefix tokens")
             tokens = torch.cat([tokens[:, :mine], tokens[:, theirs:]], 1)
             x = block.norm1(tokens)
             seen.append(block.attn.inputs(x, grid, mine) if self.term.on_maps else block.attn(x, grid, mine))
@@ -194,7 +198,7 @@ class Distiller:
     ) -> tuple[Tensor, Tensor]:
         """Queries and keys that both have, (B, heads, N', N') each; teacher rows are normalised again."""
         if teacher_grid != grid:
-            raise ValueError(
+            raise DistillError(
                 f"{self.term_name} compares maps token by token: the student's grid is {tuple(grid)}, the teacher's "
                 f"{tuple(teacher_grid)}; use equal patch sizes or an output term"
             )

@@ -18,19 +18,25 @@ from mmengine.runner import Runner
 
 from lvit_dense.catalog import suggest
 from lvit_dense.datasets.checks import quick_check, skip_bad
+from lvit_dense.distill import DistillError
 from lvit_dense.engine.results import read_results
 from lvit_dense.experiment import configure
 from lvit_dense.experiment.cell import Cell
 from lvit_dense.experiment.presets import merge_presets, work_root
-from lvit_dense.transfer import newest_checkpoint
+from lvit_dense.transfer import SourceError, TransferError, newest_checkpoint
 
 
 @contextmanager
-def one_line_errors() -> Iterator[None]:
-    """End the program with one line, not a traceback, where a user's input is wrong."""
+def one_line_errors(*kinds: type[Exception]) -> Iterator[None]:
+    """End the program with one line, not a traceback, where a user's input is wrong.
+
+    Args:
+        kinds: errors that are meant; default: all that bad input raises while flags are read and nothing was built yet.
+    """
+    caught = kinds or (ValueError, KeyError, TypeError, OSError, RuntimeError)
     try:
         yield
-    except (ValueError, KeyError, TypeError, OSError, RuntimeError) as error:
+    except caught as error:
         text = error.args[0] if isinstance(error, KeyError) and error.args else error
         sys.exit(f"error: {text}")
 
@@ -146,8 +152,13 @@ def build_runner(cfg: Config) -> Runner:
 
 
 def train(cfg: Config) -> None:
-    """Train; validate at the end where a resumed run had only the validation of its last checkpoint left to do."""
-    _train(build_runner(cfg), bool(cfg.get("resume")))
+    """Train; validate at the end where a resumed run had only the validation of its last checkpoint left to do.
+
+    Weights that cannot be read, copied or distilled from are found when the model is initialised, and end in one error.
+    """
+    runner = build_runner(cfg)
+    with one_line_errors(SourceError, TransferError, DistillError):
+        _train(runner, bool(cfg.get("resume")))
     end_processes()
 
 

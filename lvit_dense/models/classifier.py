@@ -12,7 +12,7 @@ from timm.loss import LabelSmoothingCrossEntropy, SoftTargetCrossEntropy
 from torch import Tensor, nn
 
 from lvit_dense.catalog import check_arguments, naming_unknown_arguments
-from lvit_dense.distill import Distiller
+from lvit_dense.distill import Distiller, DistillError
 from lvit_dense.models.start import check_start, start_from
 from lvit_dense.transfer import TransferReport, build_teacher, pixel_change, read_source
 from lvit_dense.transfer.canonical import IMAGENET_MEAN, IMAGENET_STD
@@ -87,10 +87,16 @@ class LinearViTClassifier(BaseModel):
         self.soft_loss = SoftTargetCrossEntropy()
 
     def init_weights(self) -> None:
-        """Initialise, then copy what the transfer plan copies; the report is logged and kept."""
+        """Initialise, then copy what the transfer plan copies; the report is logged and kept. Read the teacher.
+
+        Raises:
+            SourceError, TransferError, DistillError: weights that cannot be read, copied, or distilled from.
+        """
         super().init_weights()
         if self.transfer is not None:
             self.transfer_report = start_from(self.vit, self.transfer)
+        if self.distill is not None:
+            self.distiller()
 
     def forward(self, inputs: Tensor, targets: Tensor | None = None, mode: str = "tensor") -> Any:
         """mmengine's three modes: ``loss`` (dict of scalars), ``predict`` (list of dicts), ``tensor`` (logits)."""
@@ -127,7 +133,10 @@ class LinearViTClassifier(BaseModel):
             own = (options.pop("pixel_mean", IMAGENET_MEAN), options.pop("pixel_std", IMAGENET_STD))
             teacher = build_teacher(source, img_size=self._teacher_size(source.facts.patch_size))
             distiller = Distiller(teacher, pixels=pixel_change(source.facts, *own), **options)
-            distiller.check_student(self.vit)
+            try:
+                distiller.check_student(self.vit)
+            except DistillError as error:
+                raise DistillError(f"teacher {source.spec}: {error}") from error
             self._distiller.append(distiller)
         return self._distiller[0]
 

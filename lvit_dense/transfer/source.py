@@ -54,13 +54,20 @@ def build_teacher(source: Source, img_size: int | tuple[int, int] | None = None)
             it once (bicubic, antialiased, as timm does). Default: the native size.
 
     Raises:
-        SourceError: weights missing for, or left over by, the architecture that the facts describe.
+        SourceError: weights missing for, or left over by, the architecture that the facts describe; NaN or Inf.
     """
     arguments = source.vit_arguments()
     state = {name: value for name, value in source.state.items() if not name.startswith(("head.", "fc_norm."))}
     if img_size is not None:
         arguments["img_size"] = img_size
-    teacher = ViT(**arguments)
+    bad = [name for name, value in state.items() if not torch.isfinite(value).all()]
+    if bad:
+        raise SourceError(
+            f"{source.spec}: NaN or Inf in {len(bad)} of {len(state)} tensors, first {bad[0]}: the file is damaged or "
+            "its training diverged; take an earlier checkpoint"
+        )
+    with torch.random.fork_rng(devices=[]):  # its random initialisation must not shift the user's seed
+        teacher = ViT(**arguments)
     if "pos_embed" in state:
         state["pos_embed"] = resize_rows(state["pos_embed"], source.facts.grid, teacher.grid, source.facts.class_token)
     try:

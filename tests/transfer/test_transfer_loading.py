@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from lvit_dense.transfer import SourceError, build_teacher, read_source
+from lvit_dense.transfer import READERS, SourceError, build_teacher, read_source
 from lvit_dense.transfer.loading import tensors_sha256
 from tests.transfer.conftest import save, tiny_vit
 
@@ -164,6 +164,25 @@ def test_a_teacher_must_be_complete(tmp_path):
     state = {name: value for name, value in tiny_vit().state_dict().items() if "blocks.1.mlp" not in name}
     with pytest.raises(SourceError, match=r"does not fill[\s\S]*blocks\.1\.mlp\.fc1\.weight"):
         build_teacher(read_source(save(state, tmp_path / "a.pth")))
+
+
+def test_a_teacher_of_nan_is_refused_and_none_shifts_the_seed(tmp_path):
+    state = tiny_vit().state_dict()
+    torch.manual_seed(1)
+    expected = torch.randn(3)
+    torch.manual_seed(1)
+    build_teacher(read_source(save(state, tmp_path / "a.pth")))
+    assert torch.equal(torch.randn(3), expected)
+    state["norm.bias"] = state["norm.bias"] / 0
+    with pytest.raises(SourceError, match=r"NaN or Inf in 1 of 42 tensors, first norm\.bias"):
+        build_teacher(read_source(save(state, tmp_path / "b.pth")))
+
+
+def test_a_file_that_two_families_claim_is_refused(tmp_path, monkeypatch):
+    other = type("Other", (READERS.get("timm"),), {})
+    monkeypatch.setitem(READERS._entries, "other", other)
+    with pytest.raises(SourceError, match="several families match its keys: other, timm; at most one may"):
+        read_source(save(tiny_vit().state_dict(), tmp_path / "a.pth"))
 
 
 def test_own_checkpoint_without_our_facts(tmp_path):
