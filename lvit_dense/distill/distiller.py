@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lvit_dense.catalog import suggest
+from lvit_dense.catalog import naming_unknown_arguments, suggest
 from lvit_dense.distill.taps import record_inputs, record_outputs
 from lvit_dense.distill.terms import TERMS
 from lvit_dense.operators import AttentionOperator, Grid
@@ -22,7 +22,7 @@ WARM_UP = 0.1  # share of training over which the 'warmup' schedule rises
 
 
 class DistillError(ValueError):
-    """A student that cannot be compared with its teacher."""
+    """Options that do not exist, or a student that cannot be compared with its teacher."""
 
 
 class Distiller:
@@ -45,6 +45,7 @@ class Distiller:
             first tenth).
     """
 
+    @naming_unknown_arguments
     def __init__(
         self,
         teacher: ViT,
@@ -64,11 +65,11 @@ class Distiller:
             ("schedule", schedule, SCHEDULES),
         ):
             if value not in valid:
-                raise ValueError(f"distill.{name}={value!r}: {suggest(value, valid)}")
+                raise DistillError(f"distill.{name}={value!r}: {suggest(value, valid)}")
         depth = len(teacher.blocks)
         self.blocks = list(range(depth)) if blocks is None else sorted(set(blocks))
         if not self.blocks or self.blocks[0] < 0 or self.blocks[-1] >= depth:
-            raise ValueError(f"distill.blocks={blocks} must name some of the blocks 0..{depth - 1}")
+            raise DistillError(f"distill.blocks={blocks} must name some of the blocks 0..{depth - 1}")
         self.term = TERMS.get(term)
         self.term_name = term
         self.weight = weight

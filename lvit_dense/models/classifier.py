@@ -132,11 +132,11 @@ class LinearViTClassifier(BaseModel):
             source = read_source(options.pop("teacher"), facts=options.pop("facts", None))
             own = (options.pop("pixel_mean", IMAGENET_MEAN), options.pop("pixel_std", IMAGENET_STD))
             teacher = build_teacher(source, img_size=self._teacher_size(source.facts.patch_size))
-            distiller = Distiller(teacher, pixels=pixel_change(source.facts, *own), **options)
             try:
+                distiller = Distiller(teacher, pixels=pixel_change(source.facts, *own), **options)
                 distiller.check_student(self.vit)
-            except DistillError as error:
-                raise DistillError(f"teacher {source.spec}: {error}") from error
+            except (DistillError, KeyError, TypeError) as error:
+                raise DistillError(f"distillation from {source.spec}: {error.args[0]}") from error
             self._distiller.append(distiller)
         return self._distiller[0]
 

@@ -41,3 +41,24 @@ def test_one_error(arch, change, arm, message, chain, tmp_path):
     text = str(end.value)
     assert text.startswith("error: ") and message in text and str(file) in text
     assert not list(tmp_path.glob("run/*.pth"))
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("term=output_msse", "did you mean 'output_mse'"),
+        ("wieght=3", "did you mean 'weight'"),
+        ("blocks=[4]", "must name some of the blocks 0..3"),
+        ("schedule=linear", "distill.schedule='linear'"),
+    ],
+)
+def test_bad_options_of_the_distillation_are_one_line(option, message, chain, teacher, tmp_path):
+    with pytest.raises(SystemExit) as end:
+        chain.train(STUDENT, "--work-dir", str(tmp_path / "run"), "--cfg-options", f"model.distill.{option}")
+    assert message in str(end.value) and "\n" not in str(end.value)
+
+
+def test_a_term_of_the_command_line_is_trained(chain, teacher, tmp_path):
+    options = ["term=map_ce", "block_reduction=sum", "weight=3.0", "blocks=[0,1,2]", "schedule=cosine", "tokens=patch"]
+    chain.train(STUDENT, "--work-dir", str(tmp_path / "run"), "--cfg-options", *(f"model.distill.{o}" for o in options))
+    assert "loss_distill" in next((tmp_path / "run").glob("*/vis_data/scalars.json")).read_text()
