@@ -53,7 +53,7 @@ def _survey_named(job: Job, name: str) -> Survey:
     if name not in SETS or job.settings.get("download") or (root / SETS[name].folder).is_dir():
         return Survey()
     finding = missing_folder(job, root / SETS[name].folder, "root", SETS[name].holds)
-    return Survey([replace(finding, cure=expected_layout(name, root))])
+    return Survey([replace(finding, expected="", cure=expected_layout(name, root))])
 
 
 def _survey_folders(job: Job, layout: str) -> tuple[Survey, list[str]]:
