@@ -2,11 +2,13 @@
 
 import pytest
 import torch
+from mmengine.logging import MessageHub
 
 from lvit_dense.distill import TERMS, Distiller
 from lvit_dense.distill.terms import Term
 from lvit_dense.transfer import SourceFacts, pixel_change
 from lvit_dense.transfer.canonical import IMAGENET_MEAN, IMAGENET_STD
+from lvit_dense.models.classifier import _progress
 from lvit_dense.vit import ViT
 
 ARCH = {"embed_dim": 24, "depth": 3, "num_heads": 3}
@@ -143,6 +145,15 @@ def test_schedules(schedule, progress, factor):
     torch.testing.assert_close(
         loss_of(Distiller(teacher, schedule=schedule), student, progress=progress), factor * plain
     )
+
+
+def test_progress_is_the_share_of_iterations_done():
+    assert _progress() == 0.0  # outside a run
+    hub = MessageHub.get_instance("progress")
+    hub.update_info("iter", 3)
+    hub.update_info("max_iters", 12)
+    assert _progress() == 0.25
+    MessageHub._instance_dict.pop("progress")
 
 
 def test_gradients_with_activation_checkpointing_are_the_plain_ones():
