@@ -6,9 +6,9 @@ from mmengine.logging import MessageHub
 
 from lvit_dense.distill import TERMS, Distiller
 from lvit_dense.distill.terms import Term
+from lvit_dense.models.classifier import _progress
 from lvit_dense.transfer import SourceFacts, pixel_change
 from lvit_dense.transfer.canonical import IMAGENET_MEAN, IMAGENET_STD
-from lvit_dense.models.classifier import _progress
 from lvit_dense.vit import ViT
 
 ARCH = {"embed_dim": 24, "depth": 3, "num_heads": 3}
@@ -148,8 +148,8 @@ def test_schedules(schedule, progress, factor):
 
 
 def test_progress_is_the_share_of_iterations_done():
-    assert _progress() == 0.0  # outside a run
     hub = MessageHub.get_instance("progress")
+    assert _progress() == 0.0  # outside a run
     hub.update_info("iter", 3)
     hub.update_info("max_iters", 12)
     assert _progress() == 0.25
