@@ -11,6 +11,7 @@ custom_hooks = [
     dict(type="ProvenanceHook"),
     dict(type="ResultsHook"),
     dict(type="BatchNormHook"),
+    dict(type="SegBatchHook"),
     dict(type="NonFiniteLossHook"),
 ]
 env_cfg = dict(

@@ -1,10 +1,12 @@
 """The shipped configs through mmengine's Runner on a few generated pictures: data, evaluation, hooks, TTA."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 from mmengine.runner import Runner
+from PIL import Image
 
 from lvit_dense.datasets.demo import CLASSES, SEGMENTATION_CLASSES, DemoSizes, write_demo
 from tests.dense.conftest import tiny_config
@@ -153,5 +155,35 @@ def test_a_guessed_save_best_stops_before_the_first_step(data, tmp_path, task):
     cfg.default_hooks.checkpoint.save_best = "bbox_mAP" if task == "maskrcnn" else "mIOU"
     runner = Runner.from_cfg(cfg)
     with pytest.raises(ValueError, match=r"did you mean '(coco/bbox_mAP|mIoU)'"):
+        runner.train()
+    assert runner.iter == 0
+
+
+def resized(data, folder, **sizes):
+    """The ADE20K data with pictures of other sizes (width, height), in turn, by split."""
+    root = folder / "data"
+    shutil.copytree(data, root)
+    for split, wanted in sizes.items():
+        for kind in ("images", "annotations"):
+            files = sorted((root / "ade/ADEChallengeData2016" / kind / split).iterdir())
+            for file, size in zip(files, wanted * len(files)):
+                Image.open(file).resize(size, Image.Resampling.NEAREST).save(file)
+    return root
+
+
+def test_pictures_smaller_than_the_crop_and_a_validation_batch_of_two(data, tmp_path):
+    small = [(101, 37), (19, 33), (160, 120)]
+    cfg = configure("upernet", resized(data, tmp_path, training=small, validation=[(80, 60)]), tmp_path / "run")
+    cfg.val_dataloader.batch_size = 2
+    runner = Runner.from_cfg(cfg)
+    runner.train()
+    assert runner.iter == 2 and 0 <= runner.message_hub.get_scalar("val/mIoU").current() <= 100
+
+
+def test_a_validation_batch_of_several_sizes_is_refused_before_the_first_step(data, tmp_path):
+    cfg = configure("upernet", data, tmp_path / "run")
+    cfg.val_dataloader.batch_size = 2
+    runner = Runner.from_cfg(cfg)
+    with pytest.raises(ValueError, match=r"val_dataloader\.batch_size=2, but .* such as 64x96 and 96x64"):
         runner.train()
     assert runner.iter == 0

@@ -95,3 +95,13 @@ def test_bf16_autocast_trains_every_parameter(build, task, operator):
     total.backward()
     assert without_gradient(model) == []
     assert torch.isfinite(total) and all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+
+
+def test_maskrcnn_trains_on_eight_hundred_boxes_in_one_picture(build):
+    model = build(tiny_config("maskrcnn", "relu", drop_path_rate=0.0)).train()
+    corners = torch.cartesian_prod(torch.arange(0.0, 80, 4), torch.arange(0.0, 160, 4)).tolist()
+    boxes = [(x, y, x + 3, y + 3) for x, y in corners]
+    assert len(boxes) == 800
+    total, _ = losses(model, [detection_sample(160, 80, boxes), detection_sample(64, 64, BOXES, seed=1)])
+    total.backward()
+    assert torch.isfinite(total) and without_gradient(model) == []
