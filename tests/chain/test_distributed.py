@@ -109,3 +109,13 @@ def test_two_nodes_need_an_address_and_a_rank():
         inherited = {k: v for k, v in environment().items() if k not in ("MASTER_ADDR", "NODE_RANK")}
         done = subprocess.run(command, env={**inherited, "NNODES": "2", **variables}, capture_output=True, text=True)
         assert done.returncode != 0 and f"set {missing}" in done.stderr
+
+
+@pytest.mark.slow
+def test_two_jobs_on_one_machine_find_ports_of_their_own(tmp_path):
+    script = tmp_path / "meet.py"
+    script.write_text("import time, torch.distributed as d; d.init_process_group('gloo'); d.barrier(); time.sleep(2)")
+    command = [str(TOOLS / "launch.sh"), "1", str(script)]
+    jobs = [subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    errors = [job.communicate(timeout=120)[1] for job in jobs]
+    assert [job.returncode for job in jobs] == [0, 0], errors
