@@ -18,11 +18,12 @@ def run(chain, student, tmp_path_factory):
     """Train once per task; a function that predicts with it."""
     folders = {}
 
-    def predict(cell, *inputs, out, code=0):
+    def predict(cell, *inputs, out, code=0, options=()):
         if cell not in folders:
             folders[cell] = tmp_path_factory.mktemp("run") / cell.name
             chain.train(cell, "--work-dir", folders[cell])
         flags = ["--out", out, "--score-thr", "0", "--device", "cpu"]
+        flags += ["--cfg-options", *options] if options else []
         with pytest.raises(SystemExit) as end:
             chain.run([sys.executable, TOOLS / "predict.py", chain.config(cell), folders[cell], *inputs, *flags])
         assert end.value.code == code if isinstance(code, int) else code in str(end.value.code)
@@ -91,6 +92,12 @@ def test_what_is_wrong_on_the_command_line_is_said_before_the_model_is_loaded(ru
     run(DETECTOR, pictures / "notes.txt", out=tmp_path, code="expected a picture (.jpg")
     (tmp_path / "none").mkdir()
     run(DETECTOR, tmp_path / "none", out=tmp_path, code="no pictures or videos in")
+
+
+def test_a_checkpoint_of_another_model_is_refused(run, pictures, tmp_path):
+    narrow = ["model.decode_head.channels=8"]
+    run(SEGMENTOR, pictures, out=tmp_path / "out", code="the checkpoint does not fit the model", options=narrow)
+    assert not (tmp_path / "out").exists()
 
 
 def test_mmdets_inferencer_takes_our_config_and_checkpoint(run, chain, pictures, tmp_path):
