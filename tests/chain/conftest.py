@@ -25,8 +25,12 @@ class Chain(Suite):
     """A suite whose steps are called one by one."""
 
     def run(self, command):
-        """Run a tool as a user would, without the cost of a new process."""
+        """Run train.py or test.py as a user would, without the cost of a new process."""
         time.sleep(1.1)  # mmengine names a run by the second, and two of one name in one process share their log
+        self.call(command)
+
+    def call(self, command):
+        """Run a tool that makes no mmengine run."""
         argv, sys.argv = sys.argv, [str(part) for part in command[1:]]
         try:
             runpy.run_path(sys.argv[0], run_name="__main__")
@@ -75,3 +79,13 @@ def teacher(chain):
 @pytest.fixture(scope="session")
 def student(chain, teacher):
     return chain.train(STUDENT)
+
+
+@pytest.fixture(scope="session")
+def detector(chain, student):
+    return chain.train(DETECTOR)
+
+
+@pytest.fixture(scope="session")
+def segmentor(chain, student):
+    return chain.train(SEGMENTOR)

@@ -2,21 +2,9 @@
 
 import json
 
-import pytest
-
 from lvit_dense.engine.results import read_results
 from lvit_dense.transfer import newest_checkpoint, read_source
 from tests.chain.conftest import DETECTOR, SEGMENTOR
-
-
-@pytest.fixture(scope="session")
-def detector(chain, student):
-    return chain.train(DETECTOR)
-
-
-@pytest.fixture(scope="session")
-def segmentor(chain, student):
-    return chain.train(SEGMENTOR)
 
 
 def test_the_detector_starts_from_the_student_and_reports_box_and_mask_ap(detector, student):
