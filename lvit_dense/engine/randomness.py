@@ -13,7 +13,7 @@ import torch
 from mmengine.dist import get_rank
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
-from torch.utils.data import Dataset, Sampler
+from torch.utils.data import BatchSampler, Dataset, IterableDataset, Sampler
 
 from lvit_dense.engine.batch_norm import step_pictures
 
@@ -49,15 +49,17 @@ class RandomnessHook(Hook):
         """Let the train loader hand out samples with seeds."""
         loader = runner.train_dataloader
         sampler: Any = getattr(loader.batch_sampler, "sampler", None)
-        if loader.batch_sampler is None or isinstance(loader.dataset, torch.utils.data.IterableDataset):
+        if sampler is None or isinstance(loader.dataset, IterableDataset):
             return
         if isinstance(sampler, PlacedSampler):  # a second call of runner.train()
             sampler = sampler.sampler
         same_everywhere = not runner._randomness_cfg.get("diff_rank_seed", False)
         if runner._resume and same_everywhere and getattr(sampler, "seed", runner.seed) != runner.seed:
             sampler.seed = runner.seed
-        # A sampler that mmengine fast-forwards on resume counts positions through the whole run, others per epoch.
-        start = runner.iter * step_pictures(loader) if hasattr(sampler, "skip") else 0
+        # An endless sampler counts positions through the whole run. mmengine takes a resumed one to its place by skip()
+        # or, where batches are grouped, by drawing (and counting) once more all that was drawn before.
+        skips = hasattr(sampler, "skip") and type(loader.batch_sampler) is BatchSampler
+        start = runner.iter * step_pictures(loader) if skips else 0
         loader.batch_sampler.sampler = PlacedSampler(sampler, runner.seed, start)
         loader.dataset.__getitems__ = PlacedFetch(loader.dataset)
 

@@ -11,9 +11,10 @@ import matplotlib.figure  # noqa: F401
 import numpy as np
 import torch
 from mmengine.model import BaseModel
+from mmengine.registry import DATA_SAMPLERS
 from mmengine.runner import Runner
 from torch import nn
-from torch.utils.data import Dataset
+from torch.utils.data import BatchSampler, Dataset
 
 import lvit_dense.engine.register  # noqa: F401
 
@@ -31,6 +32,11 @@ class Noisy(Dataset):
         time.sleep(self.pause)
         noise = torch.rand(4) + np.random.rand() + random.random()
         return dict(inputs=noise + index, targets=torch.tensor(float(index)))
+
+
+@DATA_SAMPLERS.register_module(force=True)
+class GroupedBatches(BatchSampler):
+    """A batch sampler that mmengine does not know, as mmdet's AspectRatioBatchSampler is."""
 
 
 class Dropped(BaseModel):
@@ -81,17 +87,18 @@ class StopAt:
 
 def noisy_runner(
     work_dir, by_epoch, workers=0, resume=False, stop=None, wrapper=None, batch=4, length=None, seeded=True, pause=0.0,
-    end=None, **more,
+    end=None, grouped=False, **more,
 ):  # fmt: skip
     """EMA, AdamW, cosine, some checkpoints, and a validation that draws too; 4 epochs of 4 steps, or 24 steps."""
     length = length or (4 if by_epoch else 24)
     common = dict(num_workers=workers, persistent_workers=workers > 0, collate_fn=dict(type="default_collate"))
+    groups = dict(batch_sampler=dict(type="GroupedBatches", drop_last=False)) if grouped else {}
     sampler = "DefaultSampler" if by_epoch else "InfiniteSampler"
     return Runner(
         model=Dropped(),
         work_dir=str(work_dir),
         train_dataloader=dict(
-            batch_size=batch, sampler=dict(type=sampler, shuffle=True), dataset=Noisy(pause), **common
+            batch_size=batch, sampler=dict(type=sampler, shuffle=True), dataset=Noisy(pause), **groups, **common
         ),
         val_dataloader=dict(
             batch_size=4, sampler=dict(type="DefaultSampler", shuffle=False), dataset=Noisy(), **common

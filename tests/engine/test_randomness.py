@@ -39,6 +39,14 @@ def test_resumed_weights_are_those_of_the_unbroken_run(tmp_path, by_epoch, worke
         assert torch.equal(value, broken[name]), name
 
 
+def test_an_endless_sampler_in_grouped_batches(tmp_path):
+    options = dict(by_epoch=False, length=12, grouped=True)
+    run(tmp_path / "whole", **options)
+    stop_and_resume(tmp_path / "broken", 7, **options)
+    whole, broken = final(tmp_path / "whole"), final(tmp_path / "broken")
+    assert all(torch.equal(value, broken[name]) for name, value in whole.items())
+
+
 def test_with_accumulation_and_clipping_too(tmp_path):
     options = dict(by_epoch=True, wrapper=dict(accumulative_counts=2, clip_grad=dict(max_norm=0.5)))
     run(tmp_path / "whole", **options)
