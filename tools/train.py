@@ -35,7 +35,8 @@ def parse_args() -> argparse.Namespace:
     )
     arm.add_argument("--distill", action="store_true", help="distil attention outputs in the ImageNet stage")
     arm.add_argument(
-        "--teacher", help="weights to copy from and to distil: a file or timm:NAME (default: the config's)"
+        "--teacher",
+        help="weights to copy from and to distil: a file, timm:NAME, dino, mae, mocov3 or ibot (default: the config's)",
     )
     arm.add_argument(
         "--native-parts",

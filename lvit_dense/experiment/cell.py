@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lvit_dense.catalog import suggest
+from lvit_dense.experiment.teachers import TEACHERS
 from lvit_dense.operators import OPERATORS
 from lvit_dense.transfer import PLANS
 from lvit_dense.vit import ARCHS
@@ -12,7 +13,10 @@ from lvit_dense.vit import ARCHS
 TASKS = ("imagenet", "maskrcnn", "upernet")
 SCRATCH = "scratch"  # a dense run without any ImageNet stage
 TEACHER = "teacher"  # a dense softmax run that starts from the teacher itself: the tables' Softmax row
-_NAME = re.compile(r"(?P<task>[a-z]+)_(?P<operator>[a-z0-9]+)_(?P<size>[a-z]+)(@(?P<arm>[^@]+)(@seed(?P<seed>\d+))?)?")
+_NAME = re.compile(
+    r"(?P<task>[a-z]+)_(?P<operator>[a-z0-9]+)_(?P<size>[a-z]+)"
+    r"(@(?P<arm>[^@~]+)(~(?P<teacher>[^@~]+))?(@seed(?P<seed>\d+))?)?"
+)
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class Cell:
         init: a transfer plan, or for dense tasks ``scratch`` / ``teacher``.
         distill: whether the ImageNet stage distils.
         seed: of both stages; 0 is not written.
+        teacher: short name of a teacher other than the config's, see ``TEACHERS``; "" is not written.
     """
 
     task: str
@@ -36,6 +41,7 @@ class Cell:
     init: str = "random"
     distill: bool = False
     seed: int = 0
+    teacher: str = ""
 
     def __post_init__(self) -> None:
         inits = [*PLANS.names(), SCRATCH, TEACHER]
@@ -44,6 +50,7 @@ class Cell:
             ("operator", self.operator, OPERATORS.names()),
             ("size", self.size, ARCHS),
             ("init", self.init, inits),
+            ("teacher", self.teacher, ("", *TEACHERS)),
         ):
             if value not in valid:
                 raise ValueError(f"unknown {what} {value!r}: {suggest(value, valid)}")
@@ -54,10 +61,10 @@ class Cell:
 
     @classmethod
     def parse(cls, name: str) -> "Cell":
-        """Read ``task_operator_size[@init[+distill][@seedN]]``; without an arm, the task's default arm."""
+        """Read ``task_operator_size[@init[+distill][~teacher][@seedN]]``; without an arm, the task's default arm."""
         match = _NAME.fullmatch(name)
         if match is None:
-            raise ValueError(f"{name!r} is no cell: expected task_operator_size@init[+distill][@seedN]")
+            raise ValueError(f"{name!r} is no cell: expected task_operator_size@init[+distill][~teacher][@seedN]")
         part = match.groupdict()
         cell = default_cell(part["task"], part["operator"], part["size"])
         if part["arm"] is not None:
@@ -65,7 +72,7 @@ class Cell:
             if plus and distill != "distill":
                 raise ValueError(f"{name!r}: expected '+distill', got '+{distill}'")
             cell = replace(cell, init=init, distill=bool(plus))
-        return replace(cell, seed=int(part["seed"] or 0))
+        return replace(cell, seed=int(part["seed"] or 0), teacher=part["teacher"] or "")
 
     @property
     def arm(self) -> str:
@@ -79,8 +86,9 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """``maskrcnn_relu_base@mlpcopy+distill``, with ``@seedN`` unless N is 0."""
-        return f"{self.config_name}@{self.arm}" + (f"@seed{self.seed}" if self.seed else "")
+        """``maskrcnn_relu_base@mlpcopy+distill``, with ``~teacher`` and ``@seedN`` where they are not the default."""
+        teacher = f"~{self.teacher}" if self.teacher else ""
+        return f"{self.config_name}@{self.arm}{teacher}" + (f"@seed{self.seed}" if self.seed else "")
 
     @property
     def upstream(self) -> "Cell | None":
@@ -92,10 +100,14 @@ class Cell:
     @property
     def command(self) -> str:
         """The command that trains this cell."""
-        flags = f" --init {self.init}" + (" --distill" if self.distill else "")
-        return f"python tools/train.py configs/{self.config_name}.py{flags}" + (
-            f" --seed {self.seed}" if self.seed else ""
-        )
+        return " ".join(["python tools/train.py", f"configs/{self.config_name}.py", *self.flags])
+
+    @property
+    def flags(self) -> list[str]:
+        """The flags of ``tools/train.py`` that name this arm."""
+        flags = ["--init", self.init, *["--distill"] * self.distill]
+        flags += ["--teacher", self.teacher] if self.teacher else []
+        return flags + (["--seed", str(self.seed)] if self.seed else [])
 
     def work_dir(self, root: str | Path = "work_dirs") -> Path:
         """Where this run lives."""

@@ -23,6 +23,7 @@ from lvit_dense.engine.results import read_results
 from lvit_dense.experiment import configure
 from lvit_dense.experiment.cell import Cell
 from lvit_dense.experiment.presets import merge_presets, work_root
+from lvit_dense.experiment.teachers import TEACHERS
 from lvit_dense.transfer import SourceError, TransferError, newest_checkpoint
 
 
@@ -83,14 +84,15 @@ def configure_training(args: argparse.Namespace) -> Config:
     """Apply the flags of ``tools/train.py`` to its config and check what can be checked before anything is built."""
     cfg = load_config(args.config, args.cfg_options, args.recipe, args.data, training=True)
     cfg.launcher = args.launcher
+    teacher = TEACHERS.get(args.teacher, args.teacher)
     cell = _cell(args)
     if cell is not None:
-        configure.set_arm(cfg, cell, args.work_root, args.teacher)
+        configure.set_arm(cfg, cell, args.work_root, teacher)
     configure.state_pixels(cfg)
     name = Path(args.config).stem if cell is None else cell.name
     cfg.work_dir = args.work_dir or cfg.get("work_dir") or str(work_root(args.work_root, args.recipe, args.data) / name)
     configure.check_sources(cfg)
-    added = configure.adopt_native_parts(cfg, args.teacher, args.native_parts)
+    added = configure.adopt_native_parts(cfg, teacher, args.native_parts)
     if added:
         print(f"the ViT takes from its source: {', '.join(f'{k}={v}' for k, v in added.items())}")
     if args.amp:
@@ -201,6 +203,8 @@ def _cell(args: argparse.Namespace) -> Cell | None:
                 "model.transfer and model.distill, or model.backbone.transfer for a dense task"
             ) from error
         return None
+    if args.teacher in TEACHERS:
+        cell = replace(cell, teacher=args.teacher)
     if args.init:
         cell = replace(cell, init=args.init, distill=args.distill)
     elif args.distill:

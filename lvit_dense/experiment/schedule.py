@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,11 +45,19 @@ class Outcome:
     seconds: float = 0.0
 
 
-def run_steps(steps: Iterable[Step], workers: int = 1, console: Console | None = None) -> dict[str, Outcome]:
+def run_steps(
+    steps: Iterable[Step],
+    workers: int = 1,
+    console: Console | None = None,
+    devices: Sequence[str] = (),
+) -> dict[str, Outcome]:
     """Run all steps in an order that their needs allow, at most ``workers`` at once.
 
     A failed step stops only those that need it. Ctrl-C ends the running commands and the program; calling again
     continues. The CPU cores are shared out among the commands that can run at once.
+
+    Args:
+        devices: one ``CUDA_VISIBLE_DEVICES`` for each worker, such as ``("0,1", "2,3")``; empty = as it is.
     """
     console = console or Console()
     waiting = {step.name: step for step in steps}
@@ -63,7 +71,7 @@ def run_steps(steps: Iterable[Step], workers: int = 1, console: Console | None =
     with Progress(*columns, console=console, transient=True) as bars:
         try:
             while waiting or running:
-                _start_ready(waiting, running, outcomes, workers, bars, console)
+                _start_ready(waiting, running, outcomes, workers, bars, console, devices)
                 for name in [n for n, r in running.items() if r.process.poll() is not None]:
                     outcomes[name] = running.pop(name).finish(bars, console)
                 for current in running.values():
@@ -86,6 +94,7 @@ class _Running:
 
     def __init__(self, step: Step, environment: dict[str, str], bars: Progress) -> None:
         self.step = step
+        self.devices = environment.get("CUDA_VISIBLE_DEVICES", "")
         self.began = time.time()
         step.log.parent.mkdir(parents=True, exist_ok=True)
         with step.log.open("ab") as log:
@@ -117,6 +126,7 @@ def _start_ready(
     workers: int,
     bars: Progress,
     console: Console,
+    devices: Sequence[str],
 ) -> None:
     ready = []
     for name, step in list(waiting.items()):
@@ -138,4 +148,7 @@ def _start_ready(
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
         for step in started:
             console.print(f"start    {step.title}")
-            running[step.name] = _Running(waiting.pop(step.name), environment, bars)
+            if devices:
+                taken = {current.devices for current in running.values()}
+                environment["CUDA_VISIBLE_DEVICES"] = next(d for d in devices if d not in taken)
+            running[step.name] = _Running(waiting.pop(step.name), dict(environment), bars)

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,10 @@ from lvit_dense.engine.results import read_progress, read_results
 from lvit_dense.experiment.cell import TEACHER, Cell
 from lvit_dense.experiment.schedule import Step
 
-REPOSITORY = Path(__file__).resolve().parent.parent.parent
+_PACKAGE = Path(__file__).resolve().parent.parent
+REPOSITORY = _PACKAGE / ".mim" if (_PACKAGE / ".mim").is_dir() else _PACKAGE.parent  # in a wheel; in a clone
 TOOLS, CONFIGS = REPOSITORY / "tools", REPOSITORY / "configs"
+MULTI_SCALE = {"upernet": {"tta": ("--tta",)}}
 VERBS = {"imagenet": "classify", "maskrcnn": "detect (Mask R-CNN)", "upernet": "segment (UperNet)"}
 
 
@@ -25,29 +27,31 @@ class Suite:
     Attributes:
         root: folder of all work dirs.
         cells: in the order of the table; an upstream cell that is not among them must have run before.
-        teacher: what is copied from and distilled: a checkpoint, or a cell's work dir.
+        teacher: what is copied from and distilled: a checkpoint, or a cell's work dir; "" = what the configs say.
         options: per task, or per config name where one differs, settings on top of the shipped config; they are written
-            as config files below ``root``.
+            as config files below ``root``. Empty = the shipped configs as they are.
         backbone: settings of ``model.backbone`` in all tasks.
+        evaluations: per task, what follows its training: kind of result -> flags of ``tools/test.py``.
     """
 
     root: Path
     cells: tuple[Cell, ...]
-    teacher: str
-    options: Mapping[str, Mapping[str, Any]]
+    teacher: str = ""
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     backbone: Mapping[str, Any] = field(default_factory=dict)
+    evaluations: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=lambda: MULTI_SCALE)
 
     def work_dir(self, cell: Cell) -> Path:
         """Where a cell's run lives."""
         return cell.work_dir(self.root)
 
     def config(self, cell: Cell) -> Path:
-        """The cell's config file below ``root``: the shipped one as ``_base_``, and this suite's settings."""
-        return self.root / "configs" / f"{cell.config_name}.py"
+        """The cell's config: the shipped one, or one below ``root`` that adds this suite's settings to it."""
+        return (self.root / "configs" if self.options else CONFIGS) / f"{cell.config_name}.py"
 
     def write_configs(self) -> None:
-        """Write the config file of every cell."""
-        for cell in self.cells:
+        """Write the config file of every cell, where this suite has settings of its own."""
+        for cell in self.cells if self.options else ():
             path = self.config(cell)
             path.parent.mkdir(parents=True, exist_ok=True)
             settings = ConfigDict(self.options.get(cell.config_name, self.options[cell.task]))
@@ -57,18 +61,21 @@ class Suite:
             path.write_text(f"_base_ = {base!r}\n" + Config(settings).pretty_text)
 
     def steps(self) -> list[Step]:
-        """Training of every cell, and multi-scale evaluation of the UperNet ones."""
-        steps = []
-        for cell in self.cells:
-            steps.append(self._train(cell))
-            if cell.task == "upernet":
-                steps.append(self._multi_scale(cell))
-        return steps
+        """Training of every cell, each followed by its evaluations."""
+        return [step for cell in self.cells for step in self.steps_of(cell)]
 
-    def train_command(self, cell: Cell) -> list[str]:
+    def steps_of(self, cell: Cell, gpus: int = 1) -> list[Step]:
+        """Training of one cell on some GPUs, and its evaluations."""
+        kinds = self.evaluations.get(cell.task, {})
+        return [self._train(cell, gpus), *(self._evaluate(cell, kind, flags) for kind, flags in kinds.items())]
+
+    def train_command(self, cell: Cell, gpus: int = 1) -> list[str]:
         """The command a user would type; it resumes where the work dir holds a checkpoint."""
-        command = [sys.executable, str(TOOLS / "train.py"), str(self.config(cell)), "--init", cell.init]
-        command += ["--distill"] * cell.distill + ["--seed", str(cell.seed), "--work-root", str(self.root)]
+        config = str(self.config(cell))
+        command = [sys.executable, str(TOOLS / "train.py"), config]
+        if gpus > 1:
+            command = [str(TOOLS / "dist_train.sh"), config, str(gpus)]
+        command += [*cell.flags, "--work-root", str(self.root)]
         if self._takes_teacher(cell):
             command += ["--teacher", self.teacher]
         if (self.work_dir(cell) / "last_checkpoint").exists():
@@ -80,31 +87,35 @@ class Suite:
         folder = str(self.work_dir(cell))
         return [sys.executable, str(TOOLS / "test.py"), str(self.config(cell)), folder, "--work-dir", folder, *flags]
 
-    def _train(self, cell: Cell) -> Step:
-        work_dir = self.work_dir(cell)
+    def needs(self, cell: Cell) -> list[Cell]:
+        """Cells of this suite that must have run before: the upstream one, and the one that trains the teacher."""
         teachers = [c for c in self.cells if self._takes_teacher(cell) and str(self.work_dir(c)) == self.teacher]
-        needs = [c.name for c in (cell.upstream, *teachers) if c in self.cells]
+        return [c for c in (cell.upstream, *teachers) if c is not None and c in self.cells]
+
+    def _train(self, cell: Cell, gpus: int) -> Step:
+        work_dir = self.work_dir(cell)
         return Step(
             name=cell.name,
             title=f"train to {VERBS[cell.task]}: {cell.operator}, {cell.arm}, seed {cell.seed}",
-            command=lambda: self.train_command(cell),
+            command=lambda: self.train_command(cell, gpus),
             log=work_dir / "train.log",
             done=lambda: {"trained", "val"} <= read_results(work_dir).keys(),
-            needs=tuple(needs),
+            needs=tuple(c.name for c in self.needs(cell)),
             progress=lambda: read_progress(work_dir),
         )
 
-    def _multi_scale(self, cell: Cell) -> Step:
+    def _evaluate(self, cell: Cell, kind: str, flags: Sequence[str]) -> Step:
         work_dir = self.work_dir(cell)
         return Step(
-            name=f"{cell.name} multi-scale",
-            title=f"multi-scale test: {cell.operator}, {cell.arm}, seed {cell.seed}",
-            command=lambda: self.test_command(cell, "--tta"),
+            name=f"{cell.name} {kind}",
+            title=f"{'multi-scale test' if kind == 'tta' else kind}: {cell.operator}, {cell.arm}, seed {cell.seed}",
+            command=lambda: self.test_command(cell, *flags),
             log=work_dir / "test.log",
-            done=lambda: "tta" in read_results(work_dir),
+            done=lambda: kind in read_results(work_dir),
             needs=(cell.name,),
         )
 
     def _takes_teacher(self, cell: Cell) -> bool:
+        """Random arms too: what a student takes from its teacher's architecture is the same in all arms."""
         wants = cell.task == "imagenet" or cell.init == TEACHER
-        return wants and str(self.work_dir(cell)) != self.teacher
+        return bool(self.teacher) and wants and str(self.work_dir(cell)) != self.teacher

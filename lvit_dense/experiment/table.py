@@ -9,16 +9,11 @@ from rich.table import Table
 
 from lvit_dense.engine.results import read_results
 from lvit_dense.experiment.cell import Cell
+from lvit_dense.experiment.metrics import METRICS
 from lvit_dense.experiment.suite import Suite
 
-# column -> (task, kind of result, metric, factor that makes it a percentage)
-METRICS = {
-    "top-1": ("imagenet", "val", "accuracy/top1", 1.0),
-    "APb": ("maskrcnn", "val", "coco/bbox_mAP", 100.0),
-    "APm": ("maskrcnn", "val", "coco/segm_mAP", 100.0),
-    "mIoU": ("upernet", "val", "mIoU", 1.0),
-    "mIoU ms": ("upernet", "tta", "mIoU", 1.0),
-}
+# heading -> column
+COLUMNS = {"top-1": "top1", "APb": "APb", "APm": "APm", "mIoU": "mIoU", "mIoU ms": "mIoU_ms"}
 
 
 @dataclass(frozen=True)
@@ -44,14 +39,14 @@ def rows(suite: Suite) -> list[Row]:
     for cell in suite.cells:
         groups.setdefault((cell.operator, cell.arm), []).append(cell)
     return [
-        Row(operator, arm, {column: _values(suite, cells, column) for column in METRICS})
+        Row(operator, arm, {column: _values(suite, cells, column) for column in COLUMNS})
         for (operator, arm), cells in groups.items()
     ]
 
 
 def used_columns(table: Sequence[Row]) -> list[str]:
     """Columns in which some row has a value."""
-    return [column for column in METRICS if any(row.values[column] for row in table)]
+    return [column for column in COLUMNS if any(row.values[column] for row in table)]
 
 
 def to_rich(table: Sequence[Row], title: str) -> Table:
@@ -96,8 +91,10 @@ def to_png(table: Sequence[Row], path: Path, title: str) -> None:
 
 
 def _values(suite: Suite, cells: Sequence[Cell], column: str) -> list[float]:
-    task, kind, metric, factor = METRICS[column]
+    metric = METRICS[COLUMNS[column]]
     found = (
-        read_results(suite.work_dir(c)).get(kind, {}).get("metrics", {}).get(metric) for c in cells if c.task == task
+        read_results(suite.work_dir(cell)).get(metric.kind, {}).get("metrics", {}).get(metric.name)
+        for cell in cells
+        if cell.task == metric.task
     )
-    return [factor * value for value in found if value is not None]
+    return [metric.factor * value for value in found if value is not None]
