@@ -7,6 +7,8 @@ import torch
 from mmengine.config import Config, ConfigDict
 
 from lvit_dense.experiment.cell import SCRATCH, TEACHER, Cell
+from lvit_dense.experiment.metrics import METRICS
+from lvit_dense.experiment.paper import SOURCE, numbers
 from lvit_dense.transfer import read_source
 from lvit_dense.transfer.canonical import IMAGENET_MEAN, IMAGENET_STD
 
@@ -48,6 +50,19 @@ def state_pixels(cfg: Config) -> None:
         own = (tuple(transform["mean"]), tuple(transform["std"]))
         if own != (IMAGENET_MEAN, IMAGENET_STD):
             cfg.model.distill.update(pixel_mean=own[0], pixel_std=own[1])
+
+
+def expect_paper(cfg: Config, cell: Cell) -> None:
+    """Have the run compare its single-scale result with the paper's, where the paper has the cell."""
+    row = numbers(cell.operator).get(cell.arm, {}) if cell.size == "base" and not cell.teacher else {}
+    expected = {
+        metric.name: (row[column] / metric.factor, metric.tolerance / metric.factor)
+        for column, metric in METRICS.items()
+        if metric.task == cell.task and metric.kind == "val" and column in row
+    }
+    if expected:
+        hook = {"type": "ExpectedMetricHook", "expected": expected, "source": SOURCE}
+        cfg.custom_hooks = [*cfg.get("custom_hooks", []), hook]
 
 
 def check_sources(cfg: Config) -> None:

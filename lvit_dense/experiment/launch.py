@@ -23,6 +23,7 @@ from lvit_dense.engine.results import read_results
 from lvit_dense.experiment import configure
 from lvit_dense.experiment.cell import Cell
 from lvit_dense.experiment.presets import merge_presets, work_root
+from lvit_dense.experiment.suite import CONFIGS
 from lvit_dense.experiment.teachers import TEACHERS
 from lvit_dense.transfer import SourceError, TransferError, newest_checkpoint
 
@@ -88,6 +89,8 @@ def configure_training(args: argparse.Namespace) -> Config:
     cell = _cell(args)
     if cell is not None:
         configure.set_arm(cfg, cell, args.work_root, teacher)
+        if Path(args.config).resolve().parent == CONFIGS and args.recipe is None and args.data is None:
+            configure.expect_paper(cfg, cell)
     configure.state_pixels(cfg)
     name = Path(args.config).stem if cell is None else cell.name
     cfg.work_dir = args.work_dir or cfg.get("work_dir") or str(work_root(args.work_root, args.recipe, args.data) / name)

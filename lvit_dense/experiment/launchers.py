@@ -3,7 +3,7 @@
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -83,9 +83,19 @@ def run_slurm(run: Run, flags: Sequence[str], console: Console) -> None:
         waiting = [cell for cell in cells if any(needed.name in pending for needed in run.suite.needs(cell))]
         for group in (waiting, [cell for cell in cells if cell not in waiting]):
             if group:
-                needed = [jobs[replace(n, seed=0)] for n in run.suite.needs(group[0]) if n.name in pending]
+                needed = _dependencies(run.suite, group, pending, jobs)
                 jobs[first] = _submit(run, first, [cell.seed for cell in group], needed, flags)
                 console.print(f"job {jobs[first]}  {first.name}  seeds {', '.join(str(c.seed) for c in group)}")
+
+
+def _dependencies(suite: Suite, group: Sequence[Cell], pending: Collection[str], jobs: Mapping[Cell, str]) -> list[str]:
+    """What an array waits for: element by element where the needed runs have the seeds of the array, else for all."""
+    found = []
+    for needed in zip(*(suite.needs(cell) for cell in group), strict=True):
+        if any(n.name in pending for n in needed):
+            same = all(n.seed == cell.seed for n, cell in zip(needed, group, strict=True))
+            found.append(f"{'aftercorr' if same else 'afterok'}:{jobs[replace(needed[0], seed=0)]}")
+    return found
 
 
 def _submit(run: Run, cell: Cell, seeds: Sequence[int], needed: Sequence[str], flags: Sequence[str]) -> str:
@@ -94,7 +104,7 @@ def _submit(run: Run, cell: Cell, seeds: Sequence[int], needed: Sequence[str], f
     log.parent.mkdir(parents=True, exist_ok=True)
     command = ["sbatch", "--parsable", f"--job-name={cell.name}", f"--array={','.join(map(str, seeds))}"]
     command += [f"--output={log}", f"--gpus-per-node={run.gpus}", "--ntasks-per-node=1", "--nodes=1"]
-    command += [f"--dependency=aftercorr:{':'.join(needed)}"] if needed else []
+    command += [f"--dependency={','.join(needed)}"] if needed else []
     line = " ".join(part if part == name else shlex.quote(part) for part in run.command(name))
     done = subprocess.run([*command, *flags, f"--wrap={line}"], capture_output=True, text=True)
     if done.returncode != 0:

@@ -99,6 +99,8 @@ def _weights(suite: Suite, work_dir: Path) -> str | None:
     if copied is not None:
         return copied
     teacher = Path(suite.teacher or "-")
+    if teacher == work_dir:
+        return None
     if teacher.is_dir():
         teacher = newest_checkpoint(teacher)
     return file_sha256(teacher) if teacher.is_file() else None
