@@ -54,18 +54,20 @@ def main() -> None:
 
 
 def real(root: Path, data: Path) -> "tuple[Sequence[Suite], Callable[[Console], None]]":
-    """ViT-S/14 students on real pictures; afterwards a few arms with LayerScale folded away, below ``folded``."""
+    """ViT-S/14 students on real pictures; afterwards three VOC photographs, and arms with LayerScale folded away."""
     from lvit_dense.experiment import report
-    from lvit_dense.experiment.small_scale import folded_suite, real_suite
+    from lvit_dense.experiment.small_scale import folded_suite, real_suite, voc_suite
 
-    suite, folded = real_suite(root, data), folded_suite(root / "folded", data)
+    suite = real_suite(root, data)
+    voc, folded = voc_suite(root / "voc3", data, root), folded_suite(root / "folded", data)
     title = "ViT-S/14 students on real pictures (validation, in percent)"
 
     def write(console: Console) -> None:
         report.write(suite, root, title, console)
+        report.write(voc, voc.root, "Three VOC photographs, trained and tested on (in percent)", console)
         report.write(folded, folded.root, f"{title}, LayerScale folded", console)
 
-    return [suite, folded], write
+    return [suite, voc, folded], write
 
 
 def fashion(root: Path, data: Path) -> "tuple[Sequence[Suite], Callable[[Console], None]]":

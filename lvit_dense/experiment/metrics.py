@@ -30,6 +30,8 @@ METRICS = {
     "APm": Metric("maskrcnn", "val", "coco/segm_mAP", 100.0, 0.5),
     "APm50": Metric("maskrcnn", "val", "coco/segm_mAP_50", 100.0, 0.7),
     "APm75": Metric("maskrcnn", "val", "coco/segm_mAP_75", 100.0, 0.7),
+    "APb_ms": Metric("maskrcnn", "tta", "coco/bbox_mAP", 100.0, 0.5),
+    "APm_ms": Metric("maskrcnn", "tta", "coco/segm_mAP", 100.0, 0.5),
     "mIoU": Metric("upernet", "val", "mIoU", 1.0, 0.7),
     "mIoU_ms": Metric("upernet", "tta", "mIoU", 1.0, 0.7),
     "IN-A": Metric("imagenet", "test@imagenet_a", "accuracy/top1", 1.0, 1.0),

@@ -110,6 +110,12 @@ def coco(
         for split in names
     }
     data["train"]["filter_cfg"] = {"filter_empty_gt": True, "min_size": 8}
+    tta = [
+        [{**resize, "scale": tuple(int(ratio * side) for side in scale)} for ratio in (0.75, 1.0, 1.25)],
+        [{"type": "RandomFlip", "prob": p} for p in (0.0, 1.0)],
+        [annotations],
+        [{"type": "PackDetInputs", "meta_keys": (*meta, "flip", "flip_direction")}],
+    ]
     evaluator = {"ann_file": str(root / names["val"]["ann_file"])}
     return {
         "model": _small_mask_rcnn(len(classes.names), width, channels),
@@ -118,6 +124,7 @@ def coco(
         "test_dataloader": loader(1, data["val"]),
         "val_evaluator": evaluator,
         "test_evaluator": evaluator,
+        "tta_pipeline": [{"type": "LoadImageFromFile"}, {"type": "TestTimeAug", "transforms": tta}],
         "train_cfg": {"max_epochs": schedule.length, "val_interval": schedule.length},
         "optim_wrapper": {"optimizer": {"lr": schedule.lr}},
         "param_scheduler": cosine(schedule, by_epoch=True),

@@ -4,6 +4,7 @@ The data folder holds ``vit_small_patch14_518.safetensors`` (a ViT-S/14 of the D
 7 classes) and ``scenes/`` (COCO and ADE20K layout, the same classes in photographs).
 """
 
+import json
 from pathlib import Path
 
 from lvit_dense.experiment import small_data
@@ -27,6 +28,9 @@ DENSE = (
     ("ttt", "mlpcopy", True),
 )  # fmt: skip
 FOLDED = (("softmax", "fullcopy", False), ("relu", "fullcopy", False), ("relu", "fullcopy", True))
+
+
+MULTI_SCALE = {task: {"tta": ("--tta",)} for task in ("maskrcnn", "upernet")}
 
 
 def real_suite(root: Path, data: Path) -> Suite:
@@ -54,7 +58,32 @@ def real_suite(root: Path, data: Path) -> Suite:
     }
     for task in ("maskrcnn", "upernet"):
         options[task]["default_hooks"]["visualization"] = {"draw": True, "interval": 20}
-    return Suite(root, tuple(cells), _weights(data), options)
+    return Suite(root, tuple(cells), _weights(data), options, evaluations=MULTI_SCALE)
+
+
+def voc_suite(root: Path, data: Path, students: Path) -> Suite:
+    """Overfit both dense tasks on three Pascal VOC photographs with palette masks and ignored borders (255).
+
+    Args:
+        students: folder of the ImageNet runs of :func:`real_suite`.
+    """
+    voc = data / "voc3"
+    categories = json.loads((voc / "instances.json").read_text())["categories"]
+    names = [category["name"] for category in categories]
+    colours = [COLOURS[i % len(COLOURS)] for i in range(len(names))]
+    split = {"ann_file": "instances.json", "img": ""}
+    coco = small_data.coco(
+        voc, Classes(names[1:], colours[1:]), Schedule(60, 6, 2e-4, 3), (224, 168), WIDTH, 96,
+        {"train": split, "val": split},
+    )  # fmt: skip
+    ade = small_data.ade20k(voc, Classes(names, colours), Schedule(60, 6, 2e-4, 3), 160, 160, WIDTH, 96, "whole")
+    for loader in ("train_dataloader", "val_dataloader", "test_dataloader"):
+        prefix = {"img_path": "JPEGImages", "seg_map_path": "SegmentationClass"}
+        ade[loader]["dataset"].update(data_prefix=prefix, reduce_zero_label=False)
+    arms = [(o, i, d) for o, i, d in DENSE if d or i == "teacher"]
+    cells = tuple(Cell(task, o, "small", i, d) for task in ("maskrcnn", "upernet") for o, i, d in arms)
+    options = {"maskrcnn": coco, "upernet": ade}
+    return Suite(root, cells, _weights(data), options, upstream=students, evaluations=MULTI_SCALE)
 
 
 def folded_suite(root: Path, data: Path) -> Suite:

@@ -31,6 +31,7 @@ class Suite:
         options: per task, or per config name where one differs, settings on top of the shipped config; they are written
             as config files below ``root``. Empty = the shipped configs as they are.
         backbone: settings of ``model.backbone`` in all tasks.
+        upstream: folder of the ImageNet runs that dense runs start from; None = ``root``.
         evaluations: per task, what follows its training: kind of result -> flags of ``tools/test.py``.
     """
 
@@ -39,6 +40,7 @@ class Suite:
     teacher: str = ""
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     backbone: Mapping[str, Any] = field(default_factory=dict)
+    upstream: Path | None = None
     evaluations: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=lambda: MULTI_SCALE)
 
     def work_dir(self, cell: Cell) -> Path:
@@ -75,7 +77,9 @@ class Suite:
         command = [sys.executable, str(TOOLS / "train.py"), config]
         if gpus > 1:
             command = [str(TOOLS / "dist_train.sh"), config, str(gpus)]
-        command += [*cell.flags, "--work-root", str(self.root)]
+        command += [*cell.flags, "--work-root", str(self.upstream or self.root)]
+        if self.upstream is not None:
+            command += ["--work-dir", str(self.work_dir(cell))]
         if self._takes_teacher(cell):
             command += ["--teacher", self.teacher]
         if (self.work_dir(cell) / "last_checkpoint").exists():

@@ -13,7 +13,10 @@ from lvit_dense.experiment.metrics import METRICS
 from lvit_dense.experiment.suite import Suite
 
 # heading -> column
-COLUMNS = {"top-1": "top1", "APb": "APb", "APm": "APm", "mIoU": "mIoU", "mIoU ms": "mIoU_ms"}
+COLUMNS = {
+    "top-1": "top1", "APb": "APb", "APm": "APm", "APb ms": "APb_ms", "APm ms": "APm_ms", "mIoU": "mIoU",
+    "mIoU ms": "mIoU_ms",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
