@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 import time
 import traceback
 import uuid
@@ -53,12 +54,17 @@ class Dropped(BaseModel):
 
 
 def start(function):
-    """Fork a process that calls ``function`` and ends at once; its exit code is 1 if it raised."""
+    """Fork a process that calls ``function`` and ends at once; its exit code is 1 if it raised.
+
+    It computes on one thread, as torch's data workers do: a fork has none of its parent's OpenMP threads, and an
+    operation that wants them waits for ever.
+    """
     pid = os.fork()
     if pid:
         return pid
     code = 1
     try:
+        torch.set_num_threads(1)
         function()
         code = 0
     except BaseException:
@@ -66,8 +72,15 @@ def start(function):
     os._exit(code)  # neither pytest's exit handlers nor five seconds of waiting for each data worker
 
 
-def wait(pid):
-    """Exit code of a process of :func:`start`; negative: the signal that ended it."""
+def wait(pid, seconds=120.0):
+    """Exit code of a process of :func:`start`; negative: the signal that ended it, SIGKILL after ``seconds``."""
+    end = time.time() + seconds
+    while time.time() < end:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
