@@ -27,6 +27,7 @@ IMPORTS = {
     "onedl-mmcv": "mmcv",
     "onedl-mmdetection": "mmdet",
     "onedl-mmsegmentation": "mmseg",
+    "pyyaml": "yaml",
     "faster-coco-eval": "faster_coco_eval",
 }  # fmt: skip
 DATA = {
