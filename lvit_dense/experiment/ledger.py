@@ -1,10 +1,10 @@
 """The record of all runs of a table: one JSON line per run that ended, appended by whichever process ended it."""
 
 import fcntl
+import functools
 import hashlib
 import json
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,15 +62,17 @@ def checkpoint_problem(line: dict[str, Any], root: Path) -> str | None:
 
 
 def file_sha256(path: Path) -> str:
-    """Checksum of a file's content."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _sha256(file)
+    """Checksum of a file's content; read again only where its size or time of change is another."""
+    found = path.stat()
+    return _sha256(path, found.st_size, found.st_mtime_ns)
 
 
-def _sha256(file: Iterable[bytes]) -> str:
+@functools.lru_cache(maxsize=1024)
+def _sha256(path: Path, size: int, changed: int) -> str:
     digest = hashlib.sha256()
-    for part in file:
-        digest.update(part)
+    with path.open("rb") as file:
+        while part := file.read(1 << 20):
+            digest.update(part)
     return digest.hexdigest()
 
 

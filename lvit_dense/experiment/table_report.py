@@ -142,8 +142,9 @@ def _html_entry(table: Table, column: str, entry: Entry) -> str:
 
 def _html_runs(run: Run, folder: Path) -> str:
     lines = []
+    newest = run.ledger.newest()
     for cell in run.suite.cells:
-        line = run.ledger.newest().get(cell.name)
+        line = newest.get(cell.name)
         if line is None:
             continue
         links = " ".join(

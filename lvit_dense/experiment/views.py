@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -62,13 +63,13 @@ def status(run: Run) -> View:
     view = View(title=f"{run.table} in {run.suite.root}")
     for name in ("run", "state", "results", "minutes"):
         view.add_column(name, overflow="fold")
+    newest = run.ledger.newest()
     for cell in run.suite.cells:
-        view.add_row(cell.name, *_state(run, cell))
+        view.add_row(cell.name, *_state(run, cell, newest.get(cell.name)))
     return view
 
 
-def _state(run: Run, cell: Cell) -> tuple[str, str, str]:
-    line = run.ledger.newest().get(cell.name)
+def _state(run: Run, cell: Cell, line: dict[str, Any] | None) -> tuple[str, str, str]:
     if line is None or line["state"] == "failed":
         done, total = read_progress(run.suite.work_dir(cell))
         if total and done < total:
