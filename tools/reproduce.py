@@ -17,6 +17,7 @@ continues. Runs share ROOT (default work_dirs, small: work_dirs/small): tables t
 import argparse
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,7 +93,7 @@ def cell(args: argparse.Namespace, console: Console) -> bool:
     wanted = Cell.parse(args.cell)
     args.seeds = [wanted.seed]
     ready = build(args)
-    ready.suite.write_configs()
+    replace(ready.suite, cells=(wanted,)).write_configs()
     return run_cell(ready.suite, wanted, ready.ledger, args.gpus)
 
 

@@ -1,6 +1,7 @@
 """Where the cells of a table run: this machine, or a SLURM cluster whose queue does the waiting."""
 
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -74,8 +75,11 @@ def run_slurm(run: Run, flags: Sequence[str], console: Console) -> None:
         flags: further flags of sbatch, such as ``--partition=gpu --time=48:00:00``.
 
     Raises:
+        FileNotFoundError: there is no sbatch.
         RuntimeError: sbatch refused a job; the message is sbatch's own.
     """
+    if shutil.which("sbatch") is None:
+        raise FileNotFoundError("no sbatch on PATH: submit from a login node of the cluster, or use --launcher local")
     pending = {cell.name for cell in run.pending()}
     jobs: dict[Cell, str] = {}  # one cell of seed 0 -> job of its array
     for first in dict.fromkeys(replace(cell, seed=0) for cell in run.suite.cells):
@@ -104,7 +108,8 @@ def _submit(run: Run, cell: Cell, seeds: Sequence[int], needed: Sequence[str], f
     log.parent.mkdir(parents=True, exist_ok=True)
     command = ["sbatch", "--parsable", f"--job-name={cell.name}", f"--array={','.join(map(str, seeds))}"]
     command += [f"--output={log}", f"--gpus-per-node={run.gpus}", "--ntasks-per-node=1", "--nodes=1"]
-    command += [f"--dependency={','.join(needed)}"] if needed else []
+    # what waits for a failed run leaves the queue
+    command += [f"--dependency={','.join(needed)}", "--kill-on-invalid-dep=yes"] if needed else []
     line = " ".join(part if part == name else shlex.quote(part) for part in run.command(name))
     done = subprocess.run([*command, *flags, f"--wrap={line}"], capture_output=True, text=True)
     if done.returncode != 0:

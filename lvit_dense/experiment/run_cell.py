@@ -14,6 +14,7 @@ import torch
 
 from lvit_dense.engine.results import read_results
 from lvit_dense.experiment.cell import Cell
+from lvit_dense.experiment.cell_lock import alone
 from lvit_dense.experiment.ledger import Ledger, checkpoint_problem, file_sha256
 from lvit_dense.experiment.schedule import Step
 from lvit_dense.experiment.suite import REPOSITORY, Suite
@@ -34,20 +35,46 @@ def is_finished(suite: Suite, cell: Cell, ledger: Ledger) -> bool:
 def run_cell(suite: Suite, cell: Cell, ledger: Ledger, gpus: int = 1) -> bool:
     """Train, evaluate and record; return whether all succeeded. What has been done before is not done again.
 
-    An interruption (Ctrl-C, SIGTERM) ends the running command and records nothing: the next call continues.
+    An interruption (Ctrl-C, SIGTERM) ends the running command and records nothing: the next call continues. Where
+    another process runs the cell, it is waited for.
+
+    Raises:
+        ValueError: the run is complete, but its checkpoint is not the one that the ledger has.
     """
-    began = time.time()
-    failed = None
-    for step in suite.steps_of(cell, gpus):
-        if not step.done() and (_call(step) != 0 or not step.done()):
-            failed = step
-            break
-    line = record(suite, cell, time.time() - began)
-    if failed is not None:
-        text = failed.log.read_text(errors="replace").strip().splitlines()
-        line |= {"state": "failed", "step": failed.name, "error": text[-1] if text else "no output"}
-    ledger.append(line)
+    with alone(suite.work_dir(cell)) as lock:
+        if is_finished(suite, cell, ledger):
+            return True
+        _check_recorded(suite, cell, ledger)
+        began = time.time()
+        failed = None
+        for step in suite.steps_of(cell, gpus):
+            if not step.done() and (_call(step, lock) != 0 or not step.done()):
+                failed = step
+                break
+        line = record(suite, cell, time.time() - began)
+        if failed is not None:
+            text = failed.log.read_text(errors="replace").strip().splitlines()
+            line |= {"state": "failed", "step": failed.name, "error": text[-1] if text else "no output"}
+            line["log"] = str(failed.log.relative_to(suite.root))
+        ledger.append(line)
     return failed is None
+
+
+def _check_recorded(suite: Suite, cell: Cell, ledger: Ledger) -> None:
+    """Refuse to record a changed checkpoint as if this run had made it."""
+    training = suite.steps_of(cell)[0]
+    of_trained = [
+        line
+        for line in ledger.lines()
+        if line["cell"] == cell.name and "checkpoint" in line and line.get("step") != training.name
+    ]
+    problem = checkpoint_problem(of_trained[-1], suite.root) if of_trained and training.done() else None
+    if problem:
+        line = of_trained[-1]
+        raise ValueError(
+            f"{suite.root / line['checkpoint']} is {problem}: the ledger has a file with SHA-256 "
+            f"{line['checkpoint_sha256'][:8]}... Put that file back, or remove {suite.work_dir(cell)} to train again"
+        )
 
 
 def record(suite: Suite, cell: Cell, seconds: float) -> dict[str, Any]:
@@ -79,11 +106,11 @@ def record(suite: Suite, cell: Cell, seconds: float) -> dict[str, Any]:
     return line
 
 
-def _call(step: Step) -> int:
+def _call(step: Step, lock: int) -> int:
     step.log.parent.mkdir(parents=True, exist_ok=True)
     previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
     with step.log.open("ab") as log:
-        process = subprocess.Popen(step.command(), stdout=log, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(step.command(), stdout=log, stderr=subprocess.STDOUT, pass_fds=(lock,))
     try:
         return process.wait()
     finally:

@@ -9,6 +9,7 @@ from typing import Any
 
 from mmengine.config import Config, ConfigDict
 
+from lvit_dense.engine.atomic_checkpoint import AtomicBackend
 from lvit_dense.engine.results import read_progress, read_results
 from lvit_dense.experiment.cell import TEACHER, Cell
 from lvit_dense.experiment.schedule import Step
@@ -52,15 +53,18 @@ class Suite:
         return (self.root / "configs" if self.options else CONFIGS) / f"{cell.config_name}.py"
 
     def write_configs(self) -> None:
-        """Write the config file of every cell, where this suite has settings of its own."""
-        for cell in self.cells if self.options else ():
-            path = self.config(cell)
-            path.parent.mkdir(parents=True, exist_ok=True)
+        """Write the config files of the cells, where this suite has settings of its own.
+
+        A file that is there and right is left alone, because other processes may be reading it.
+        """
+        for path, cell in {self.config(cell): cell for cell in self.cells if self.options}.items():
             settings = ConfigDict(self.options.get(cell.config_name, self.options[cell.task]))
             model = settings.setdefault("model", ConfigDict())
             model.backbone = {**model.get("backbone", {}), **self.backbone}
             base = os.path.relpath(CONFIGS / path.name, path.parent)
-            path.write_text(f"_base_ = {base!r}\n" + Config(settings).pretty_text)
+            text = f"_base_ = {base!r}\n" + Config(settings).pretty_text
+            if not path.exists() or path.read_text() != text:
+                AtomicBackend().put_text(text, path)
 
     def steps(self) -> list[Step]:
         """Training of every cell, each followed by its evaluations."""

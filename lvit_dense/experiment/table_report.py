@@ -98,7 +98,7 @@ def to_png(table: Table, rows: Sequence[Filled]) -> bytes:
         axis.set_yticks(list(places), [filled.row.label for filled in rows], fontsize=8)
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].invert_yaxis()
-    axes[-1].legend(frameon=False, fontsize=8)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower right", ncols=2, frameon=False, fontsize=8)
     figure.suptitle(table.title)
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=110)

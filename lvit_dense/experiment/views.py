@@ -1,15 +1,16 @@
 """The plan and the state of a table's runs, for the terminal."""
 
 import time
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table as View
 
 from lvit_dense.engine.results import read_progress
 from lvit_dense.experiment.cell import Cell
+from lvit_dense.experiment.cell_lock import is_running
 from lvit_dense.experiment.cost import SUSTAINED, expected_cost
 from lvit_dense.experiment.launchers import Run
 from lvit_dense.experiment.ledger import checkpoint_problem
@@ -70,12 +71,15 @@ def status(run: Run) -> View:
 
 
 def _state(run: Run, cell: Cell, line: dict[str, Any] | None) -> tuple[str, str, str]:
-    if line is None or line["state"] == "failed":
-        done, total = read_progress(run.suite.work_dir(cell))
-        if total and done < total:
-            return f"begun, {done} of {total} steps", "", ""
-        failed = f"[red]failed: {line['error']}[/] ({Path(line['log'])})" if line else "[dim]waiting[/]"
-        return failed, "", ""
+    work_dir = run.suite.work_dir(cell)
+    done, total = read_progress(work_dir)
+    progress = f", {done} of {total} steps" if total else ""
+    if is_running(work_dir):
+        return f"[cyan]running{progress}[/]", "", ""
+    if line is None:
+        return (f"[yellow]interrupted{progress}[/]" if total else "[dim]waiting[/]"), "", ""
+    if line["state"] == "failed":
+        return f"[red]failed{progress}: {escape(line['error'])}[/] ({run.suite.root / line['log']})", "", ""
     problem = checkpoint_problem(line, run.suite.root)
     state = f"[red]checkpoint {problem}: {line['checkpoint']}[/]" if problem else "[green]finished[/]"
     shown = [

@@ -55,6 +55,7 @@ def test_dense_arrays_wait_for_the_same_seed_of_their_imagenet_array(sbatch, tmp
     assert imagenet[:3] == ("imagenet_relu_base@mlpcopy+distill", "0,2", None)
     assert detector[:3] == ("maskrcnn_relu_base@mlpcopy+distill", "0,2", "aftercorr:100")
     assert segmentor[:3] == ("upernet_relu_base@mlpcopy+distill", "0,2", "aftercorr:100")
+    assert [("kill-on-invalid-dep" in entry[3]) for entry in sbatch()] == [False, True, True]
     flags = imagenet[3]
     assert flags["partition"] == "gpu" and flags["gpus-per-node"] == "8"
     assert '--cell imagenet_relu_base@mlpcopy+distill@seed"$SLURM_ARRAY_TASK_ID"' in flags["wrap"]
@@ -86,6 +87,12 @@ def test_what_sbatch_says_against_a_job_is_passed_on(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with pytest.raises(RuntimeError, match="sbatch refused imagenet_relu_base@copy: invalid partition"):
         run_slurm(run_of(tmp_path / "runs", ["ReLU Copy"], [0]), ["--partition=gpux"], quiet())
+
+
+def test_without_sbatch_the_cure_is_said(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=r"no sbatch on PATH: .* --launcher local"):
+        run_slurm(run_of(tmp_path / "runs", ["ReLU Copy"], [0]), [], quiet())
 
 
 def quiet():
