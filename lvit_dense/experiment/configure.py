@@ -1,5 +1,6 @@
 """What the command line of ``tools/train.py`` and ``tools/test.py`` does to a config, before anything is built."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from mmengine.config import Config, ConfigDict
 
 from lvit_dense.experiment.cell import SCRATCH, TEACHER, Cell
 from lvit_dense.experiment.metrics import METRICS
-from lvit_dense.experiment.paper import SOURCE, numbers
+from lvit_dense.experiment.reproduction import expectations
 from lvit_dense.transfer import read_source
 from lvit_dense.transfer.canonical import IMAGENET_MEAN, IMAGENET_STD
 
@@ -53,15 +54,16 @@ def state_pixels(cfg: Config) -> None:
 
 
 def expect_paper(cfg: Config, cell: Cell) -> None:
-    """Have the run compare its single-scale result with the paper's, where the paper has the cell."""
-    row = numbers(cell.operator).get(cell.arm, {}) if cell.size == "base" and not cell.teacher else {}
-    expected = {
-        metric.name: (row[column] / metric.factor, metric.tolerance / metric.factor)
-        for column, metric in METRICS.items()
-        if metric.task == cell.task and metric.kind == "val" and column in row
-    }
-    if expected:
-        hook = {"type": "ExpectedMetricHook", "expected": expected, "source": SOURCE}
+    """Have the run compare its single-scale result with the paper's, where a table has the cell."""
+    known = expectations(cell.config_name).get(replace(cell, seed=0), {})
+    validated = {METRICS[column]: entry for column, entry in known.items() if METRICS[column].kind == "val"}
+    if validated:
+        expected = {
+            metric.name: (value / metric.factor, metric.tolerance / metric.factor)
+            for metric, (value, _) in validated.items()
+        }
+        source = "; ".join(dict.fromkeys(source for _, source in validated.values()))
+        hook = {"type": "ExpectedMetricHook", "expected": expected, "source": source}
         cfg.custom_hooks = [*cfg.get("custom_hooks", []), hook]
 
 

@@ -2,6 +2,7 @@
 
 from lvit_dense.experiment.cell import TASKS, Cell, default_cell
 from lvit_dense.experiment.paper import PAPER, expected
+from lvit_dense.experiment.reproduction import expectations
 
 OPERATORS = ("softmax", "elu", "relu", "inline", "mhla", "ttt")
 SIZES = ("tiny", "small", "base")
@@ -22,10 +23,8 @@ def leaves() -> dict[str, str]:
 def leaf(cell: Cell) -> str:
     """The text of one config, formatted as ruff formats it."""
     lines = [f"# {TITLES[cell.task]}, {cell.operator} attention, {cell.size.capitalize()}."]
-    for arm in PAPER.get(cell.operator, {}):
-        numbers = expected(cell.operator, cell.size, arm, cell.task)
-        if numbers:
-            lines.append(f"# Paper, {arm}: " + ", ".join(f"{name} {value}" for name, value in numbers.items()))
+    for arm, numbers in _expected_by_arm(cell).items():
+        lines.append(f"# Paper, {arm}: " + ", ".join(f"{name} {value}" for name, value in numbers.items()))
     arm = " --init mlpcopy --distill" if cell.task == "imagenet" and cell.operator != "softmax" else ""
     lines.append(f"# python tools/train.py configs/{cell.config_name}.py{arm}")
     lines.append(f'_base_ = "./_base_/{cell.task}_{cell.size}.py"')
@@ -41,3 +40,15 @@ def leaf(cell: Cell) -> str:
         settings.append("window_size=14")
     inner = "".join(f"        {setting},\n" for setting in settings)
     return "\n".join(lines) + f"\nmodel = dict(\n    backbone=dict(\n{inner}    )\n)\n"
+
+
+def _expected_by_arm(cell: Cell) -> dict[str, dict[str, float]]:
+    """Every number of the paper for a config, by what follows the ``@`` in a run's name."""
+    arms = {
+        arm: numbers
+        for arm in PAPER.get(cell.operator, {})
+        if (numbers := expected(cell.operator, cell.size, arm, cell.task))
+    }
+    for run, found in expectations(cell.config_name).items():
+        arms[run.name.partition("@")[2]] = {column: value for column, (value, _) in found.items()}
+    return arms

@@ -83,6 +83,19 @@ class Table:
 
 TABLES: Catalog[Callable[[], Table]] = Catalog("table", "lvit_dense.experiment.tables")
 
+
+def expectations(config_name: str) -> dict[Cell, dict[str, tuple[float, str]]]:
+    """What the tables expect of a config's runs: cell of seed 0 -> column -> (number, source)."""
+    found: dict[Cell, dict[str, tuple[float, str]]] = {}
+    for table in (TABLES.get(name)() for name in TABLES.names()):
+        for row in table.rows if table.comparable else ():
+            for cell in (cell for cell in row.cells if cell.config_name == config_name):
+                for column in table.columns:
+                    if METRICS[column].task == cell.task and column in row.expected:
+                        found.setdefault(cell, {}).setdefault(column, (row.expected[column], table.source))
+    return found
+
+
 INITS = {"random": "Random", "copy": "Copy", "mlpcopy": "MLPCopy", "fullcopy": "FullCopy"}
 OPERATOR_NAMES = {
     "softmax": "Softmax", "elu": "ELU", "relu": "ReLU", "inline": "InLine", "mhla": "MHLA", "ttt": "TTT"

@@ -50,7 +50,12 @@ def test_the_numbers_are_the_papers():
     (hook,) = cfg.custom_hooks
     assert hook.expected["coco/bbox_mAP"] == pytest.approx((0.422, 0.005))
     assert len(hook.expected) == 6
-    for name in ("maskrcnn_relu_small@mlpcopy+distill", "imagenet_inline_base@copy", "imagenet_relu_base@copy~dino"):
+    cfg = Config({})
+    configure.expect_paper(cfg, Cell.parse("imagenet_elu_base@copy~dino@seed2"))
+    assert cfg.custom_hooks == [
+        {"type": "ExpectedMetricHook", "expected": {"accuracy/top1": (80.2, 0.4)}, "source": "Qin et al. 2026, Table 1"}
+    ]
+    for name in ("maskrcnn_relu_small@mlpcopy+distill", "imagenet_inline_base@copy", "upernet_elu_base@copy"):
         cfg = Config({})
         configure.expect_paper(cfg, Cell.parse(name))
         assert "custom_hooks" not in cfg
