@@ -1,5 +1,4 @@
 # ImageNet-1K classification (the paper's Table C recipe), softmax attention, Base.
-# Paper, teacher: top1 81.8
 # python tools/train.py configs/imagenet_softmax_base.py
 _base_ = "./_base_/imagenet_base.py"
 model = dict(backbone=dict(operator="softmax"))

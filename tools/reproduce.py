@@ -1,8 +1,8 @@
 #!/usr/bin/env python
 """Reproduce a table: every run it needs, in order, resumable, and the report beside the paper's numbers.
 
-python tools/reproduce.py plan table_d                         what would run, in which order, at which cost
-python tools/reproduce.py plan table_d --dry-run               every command
+python tools/reproduce.py plan table_d                         what would run: order, upstream, cost, commands
+python tools/reproduce.py run table_d --dry-run                the commands alone
 python tools/reproduce.py run small                            Tables D and E at a small scale: half an hour, two cores
 python tools/reproduce.py run table_d --gpus 8                 on this machine, 8 GPUs per run (torchrun)
 python tools/reproduce.py run table_d --rows mlpcopy --seeds 0 1 2

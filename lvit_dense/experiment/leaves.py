@@ -1,7 +1,7 @@
 """The text of the leaf configs: one base, one operator, and for dense tasks the ImageNet run they start from."""
 
 from lvit_dense.experiment.cell import TASKS, Cell, default_cell
-from lvit_dense.experiment.paper import PAPER, expected
+from lvit_dense.experiment.metrics import METRICS
 from lvit_dense.experiment.reproduction import expectations
 
 OPERATORS = ("softmax", "elu", "relu", "inline", "mhla", "ttt")
@@ -43,12 +43,10 @@ def leaf(cell: Cell) -> str:
 
 
 def _expected_by_arm(cell: Cell) -> dict[str, dict[str, float]]:
-    """Every number of the paper for a config, by what follows the ``@`` in a run's name."""
-    arms = {
-        arm: numbers
-        for arm in PAPER.get(cell.operator, {})
-        if (numbers := expected(cell.operator, cell.size, arm, cell.task))
+    """Every number of the paper's tables for a config, by what follows the ``@`` in a run's name."""
+    found = expectations(cell.config_name)
+    runs = sorted(found, key=lambda run: (run.distill, run.teacher != ""))
+    return {
+        run.name.partition("@")[2]: {column: found[run][column][0] for column in METRICS if column in found[run]}
+        for run in runs
     }
-    for run, found in expectations(cell.config_name).items():
-        arms[run.name.partition("@")[2]] = {column: value for column, (value, _) in found.items()}
-    return arms

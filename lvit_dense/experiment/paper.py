@@ -33,15 +33,7 @@ PAPER: dict[str, dict[str, tuple[float, ...]]] = {
     },
 }
 
-TASK_COLUMNS = {"imagenet": ("top1",), "maskrcnn": ("APb", "APm"), "upernet": ("mIoU", "mIoU_ms")}
-
 
 def numbers(operator: str) -> dict[str, dict[str, float]]:
     """Arm -> column -> number; empty for an operator that the tables do not have."""
     return {arm: dict(zip(COLUMNS, row, strict=True)) for arm, row in PAPER.get(operator, {}).items()}
-
-
-def expected(operator: str, size: str, arm: str, task: str) -> dict[str, float]:
-    """The paper's numbers for a cell, by column name; empty where the paper has none."""
-    row = PAPER.get(operator, {}).get(arm) if size == "base" else None
-    return {} if row is None else {name: row[COLUMNS.index(name)] for name in TASK_COLUMNS[task]}

@@ -73,8 +73,7 @@ class Table:
                     for needed in (mine.upstream, mine):
                         if needed is not None:
                             found.setdefault(needed.name, needed)
-        order = {"imagenet": 0}
-        return tuple(sorted(found.values(), key=lambda cell: order.get(cell.task, 1)))
+        return tuple(sorted(found.values(), key=lambda cell: cell.task != "imagenet"))
 
     def tolerance(self, column: str) -> float:
         """Points by which a column may differ from the expected number."""

@@ -140,6 +140,9 @@ def _device() -> str:
 
 
 def _git(*arguments: str) -> str | None:
+    """Output of git in the clone; None where the code was installed from a wheel."""
+    if not (REPOSITORY / ".git").exists():
+        return None
     done = subprocess.run(["git", "-C", str(REPOSITORY), *arguments], capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else None
 

@@ -36,6 +36,7 @@ def print_plan(run: Run, console: Console) -> None:
             f"about {hours:.0f} GPU hours and {gigabytes:.0f} GB of checkpoints: an estimate from counted operations "
             f"at an assumed {SUSTAINED / 1e12:.0f} TFLOP/s, not a measurement"
         )
+    print_commands(run, console)
 
 
 def print_commands(run: Run, console: Console) -> None:

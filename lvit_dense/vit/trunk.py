@@ -77,32 +77,24 @@ class ViT(nn.Module):
     ) -> None:
         super().__init__()
         self.arch = resolve_arch(arch)
-        self.embed_dim, depth, _, mlp_ratio = self.arch
+        self.embed_dim = self.arch.embed_dim
         self.patch_size = patch_size
         self.grid = Grid(*(-(-side // patch_size) for side in to_2tuple(img_size)))
         self.with_cp = with_cp
         if act_layer not in ACTIVATIONS:
             raise KeyError(f"unknown activation {act_layer!r}: {suggest(act_layer, ACTIVATIONS)}")
         operators = self._build_operators(operator)
-        windows: list[int | None] = [None] * depth if window_sizes is None else list(window_sizes)
-        if len(windows) != depth:
-            raise ValueError(f"window_sizes has {len(windows)} entries for {depth} blocks")
         self._build_embedding(in_chans, patch_bias, class_token, pos_embed, registers, operators[0], pre_norm, norm_eps)
-        rates = [drop_path_rate * i / max(depth - 1, 1) for i in range(depth)]
-        self.blocks = nn.ModuleList(
-            Block(
-                self.embed_dim,
-                operators[i],
-                mlp_ratio=mlp_ratio,
-                qkv_bias=qkv_bias,
-                k_bias=k_bias,
-                init_values=init_values,
-                drop_path=rates[i],
-                act_layer=ACTIVATIONS[act_layer],
-                norm_eps=norm_eps,
-                window_size=windows[i],
-            )
-            for i in range(depth)
+        self.blocks = self._build_blocks(
+            operators,
+            window_sizes,
+            drop_path_rate,
+            mlp_ratio=self.arch.mlp_ratio,
+            qkv_bias=qkv_bias,
+            k_bias=k_bias,
+            init_values=init_values,
+            act_layer=ACTIVATIONS[act_layer],
+            norm_eps=norm_eps,
         )
         self.norm = nn.LayerNorm(self.embed_dim, eps=norm_eps) if final_norm else nn.Identity()
         self._reset_parameters()
@@ -181,6 +173,24 @@ class ViT(nn.Module):
         if len(specs) != depth:
             raise ValueError(f"operator lists {len(specs)} entries for {depth} blocks")
         return [OPERATORS.build(s, dim=self.embed_dim, num_heads=self.arch.num_heads) for s in specs]
+
+    def _build_blocks(
+        self,
+        operators: Sequence[AttentionOperator],
+        window_sizes: Sequence[int | None] | None,
+        drop_path_rate: float,
+        **options: Any,
+    ) -> nn.ModuleList:
+        """The blocks, with drop path rising from 0 to ``drop_path_rate``; ``options`` are the same for all of them."""
+        depth = len(operators)
+        windows: list[int | None] = [None] * depth if window_sizes is None else list(window_sizes)
+        if len(windows) != depth:
+            raise ValueError(f"window_sizes has {len(windows)} entries for {depth} blocks")
+        rates = [drop_path_rate * i / max(depth - 1, 1) for i in range(depth)]
+        return nn.ModuleList(
+            Block(self.embed_dim, operator, drop_path=rate, window_size=window, **options)
+            for operator, rate, window in zip(operators, rates, windows, strict=True)
+        )
 
     def _build_embedding(
         self,
