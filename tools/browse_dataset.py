@@ -4,6 +4,7 @@
   python tools/browse_dataset.py configs/maskrcnn_relu_base.py                     16 training samples, as augmented
   python tools/browse_dataset.py configs/upernet_relu_base.py --raw --count 9      as they lie on disk
   python tools/browse_dataset.py configs/imagenet_relu_base.py --split val --out sheets/imagenet
+  python tools/browse_dataset.py configs/imagenet_relu_base.py --recipe xu2024     its augmentation
 
 Writes one picture per sample and a sheet of all of them, sheet.png. Colours, names and masks that look wrong here are
 wrong in training too. Samples are taken at equal distances; augmentation is random with --seed.
@@ -14,11 +15,14 @@ from pathlib import Path
 
 from mmengine.config import DictAction
 
+from lvit_dense.experiment.flags import add_preset_flags
+
 
 def parse_args() -> argparse.Namespace:
     """Flags."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("config", help="config file")
+    add_preset_flags(parser)
     parser.add_argument("--split", choices=["train", "val", "test"], default="train")
     parser.add_argument("--count", type=int, default=16, help="samples (default 16)")
     parser.add_argument("--raw", action="store_true", help="without transforms between reading and packing")
@@ -43,7 +47,7 @@ def main() -> None:
 
     folder = args.out or Path("work_dirs/browse") / f"{Path(args.config).stem}_{args.split}"
     with one_line_errors():
-        cfg = load_config(args.config, args.cfg_options)
+        cfg = load_config(args.config, args.cfg_options, args.recipe, args.data)
         quick_check(cfg, (args.split,))
         set_random_seed(args.seed)
         dataset = open_dataset(cfg, args.split, args.raw)

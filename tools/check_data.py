@@ -5,6 +5,7 @@
   python tools/check_data.py configs/upernet_relu_base.py --all        every picture and label file
   python tools/check_data.py configs/upernet_relu_base.py --all --report bad.json
   python tools/check_data.py CONFIG --splits val --cfg-options val_dataloader.dataset.data_root=DIR
+  python tools/check_data.py configs/imagenet_relu_base.py --data imagenet_a --splits test
 
 Each finding is one line: file, what was found, what was expected, the cure. The exit code is 1 if a finding is fatal
 (training or evaluation would fail or be wrong), else 0. docs/data.md explains the kinds.
@@ -16,13 +17,16 @@ import os
 import sys
 from pathlib import Path
 
-from mmengine.config import Config, DictAction
+from mmengine.config import DictAction
+
+from lvit_dense.experiment.flags import add_preset_flags
 
 
 def parse_args() -> argparse.Namespace:
     """Flags."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("config", help="config file, such as configs/maskrcnn_relu_base.py")
+    add_preset_flags(parser)
     parser.add_argument("--all", action="store_true", help="open every picture, not 200 of each set")
     parser.add_argument("--report", metavar="FILE", help="write counts and all findings to this JSON file")
     parser.add_argument("--splits", nargs="+", default=["train", "val", "test"], choices=["train", "val", "test"])
@@ -40,11 +44,10 @@ def main() -> None:
 
     from lvit_dense.datasets.checks import check
     from lvit_dense.datasets.checks.finding import counts, report
+    from lvit_dense.experiment.launch import load_config, one_line_errors
 
-    if not Path(args.config).is_file():
-        sys.exit(f"error: no config {args.config}")
-    cfg = Config.fromfile(args.config)
-    cfg.merge_from_dict(args.cfg_options or {})
+    with one_line_errors():
+        cfg = load_config(args.config, args.cfg_options, args.recipe, args.data)
     bars = {}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
@@ -54,10 +57,8 @@ def main() -> None:
                 bars[title] = progress.add_task(title, total=total)
             progress.update(bars[title], completed=done)
 
-        try:
+        with one_line_errors(KeyError):
             result = check(cfg, args.splits, None if args.all else 200, args.workers, show)
-        except KeyError as error:
-            sys.exit(f"error: {error.args[0]}")
     for title, amounts in result.checked.items():
         print(f"{title}: {', '.join(f'{amount} {name}' for name, amount in amounts.items())}")
     for kind, count in counts(result.findings).items():

@@ -383,3 +383,24 @@ def test_tool_reports_and_exits_with_1_on_fatal_findings(root, tmp_path, monkeyp
     assert run("--splits", "val")[0] == 0
     code, printed = run("--cfg-options", "model.decode_head.num_classes=150", "--splits", "val")
     assert code == 1 and "class-count: 1 (fatal)" in printed
+
+
+def test_tool_takes_the_data_of_a_preset(sound, tmp_path, monkeypatch, capsys):
+    repository = Path(__file__).resolve().parents[2]
+    folder = tmp_path / "data/imagenet_a/n01498041"
+    folder.mkdir(parents=True)
+    shutil.copy(next((sound / "imagenet/val").rglob("*.*")), folder)
+    monkeypatch.chdir(tmp_path)
+
+    def run(data: str) -> SystemExit:
+        config = str(repository / "configs/imagenet_relu_tiny.py")
+        command = ["check_data.py", config, "--data", data, "--splits", "test", "--workers", "0"]
+        monkeypatch.setattr(sys, "argv", command)
+        with pytest.raises(SystemExit) as end:
+            runpy.run_path(str(repository / "tools/check_data.py"), run_name="__main__")
+        return end.value
+
+    assert run("imagenet_a").code == 1
+    printed = capsys.readouterr().out
+    assert "test: ImageNetFolders: 1 classes, 1 pictures, 1 opened" in printed and "expected 200" in printed
+    assert "did you mean 'imagenet_a'" in run("imagenet_aa").code
