@@ -7,8 +7,6 @@ model = dict(
     backbone=dict(img_size=224, patch_size=16),
     num_classes=1000,
     label_smoothing=0.1,
-    transfer=None,
-    distill=None,
     data_preprocessor=dict(type="ImageBatch"),
 )
 

@@ -107,7 +107,6 @@ optim_wrapper = dict(
     type="OptimWrapper",
     optimizer=dict(type="AdamW", lr=1e-4, betas=(0.9, 0.999), weight_decay=0.05),
     constructor="LayerDecayOptimWrapperConstructor",  # here for its no-decay rule: norms, biases, positions
-    clip_grad=None,
 )
 param_scheduler = [
     dict(type="LinearLR", start_factor=0.001, by_epoch=False, begin=0, end=500),

@@ -55,7 +55,6 @@ optim_wrapper = dict(
     constructor="LayerDecayOptimWrapperConstructor",
     # lr of layer i of 14 (embedding 0, blocks 1..12, the rest 13): 6e-5 * .95 ** (13 - i)
     paramwise_cfg=dict(layer_decay_rate=0.95),
-    clip_grad=None,
 )
 param_scheduler = [
     dict(type="LinearLR", start_factor=1e-6, by_epoch=False, begin=0, end=1500),

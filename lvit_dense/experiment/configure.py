@@ -28,13 +28,15 @@ def set_arm(cfg: Config, cell: Cell, work_root: str, teacher: str | None) -> Non
     if cell.task == "imagenet":
         if source is None and (cell.init != "random" or cell.distill):
             raise ValueError(f"{cell.name} needs a teacher: give --teacher PATH, or 'teacher' in the config")
-        given = (cfg.model.get("transfer") or {}).get("plan")
-        plan = {**given, "type": cell.init} if isinstance(given, dict) else cell.init
-        cfg.model.transfer = None if cell.init == "random" else {"plan": plan, "source": source}
-        options = {k: v for k, v in (cfg.model.get("distill") or {}).items() if k != "teacher"}
-        cfg.model.distill = {"teacher": source, **options} if cell.distill else None
+        given = (cfg.model.pop("transfer", None) or {}).get("plan")
+        if cell.init != "random":
+            plan = {**given, "type": cell.init} if isinstance(given, dict) else cell.init
+            cfg.model.transfer = {"plan": plan, "source": source}
+        options = {**(cfg.model.pop("distill", None) or {}), "teacher": source}
+        if cell.distill:
+            cfg.model.distill = options
     elif cell.init == SCRATCH:
-        cfg.model.backbone.transfer = None
+        cfg.model.backbone.pop("transfer", None)
     elif cell.init == TEACHER:
         if source is None:
             raise ValueError(f"{cell.name} starts from a teacher: give --teacher PATH, or 'teacher' in the config")
@@ -151,8 +153,7 @@ def drop_sources(cfg: Config) -> None:
     """Forget where weights came from: a test needs its checkpoint only, and no teacher."""
     for owner in (cfg.model, cfg.model.get("backbone", {})):
         for key in ("transfer", "distill"):
-            if key in owner:
-                owner[key] = None
+            owner.pop(key, None)
 
 
 def set_tta(cfg: Config) -> None:

@@ -62,23 +62,8 @@ def load_config(
         raise FileNotFoundError(f"no config {path}: {suggest(file.stem, beside)}")
     cfg = Config.fromfile(path)
     merge_presets(cfg, recipe, data, training)
-    if options:
-        for key in options:
-            _make_room(cfg, key)
-        cfg.merge_from_dict(options)
+    cfg.merge_from_dict(options or {})
     return cfg
-
-
-def _make_room(cfg: Config, key: str) -> None:
-    """Remove a None on the way to a dotted key: mmengine refuses ``model.distill.weight=10`` over ``distill=None``."""
-    node: object = cfg
-    for part in key.split(".")[:-1]:
-        if not isinstance(node, (dict, Config)) or part not in node:
-            return
-        if node[part] is None:
-            del node[part]
-            return
-        node = node[part]
 
 
 def configure_training(args: argparse.Namespace) -> Config:

@@ -56,7 +56,7 @@ def test_native_parts_are_taken_when_asked_for(tmp_path):
 
 def test_without_flags_an_imagenet_run_is_random_and_needs_no_weights():
     cfg = configure_training(flags("imagenet_relu_tiny.py"))
-    assert cfg.model.transfer is None and cfg.model.distill is None
+    assert "transfer" not in cfg.model and "distill" not in cfg.model
     assert cfg.work_dir == "work_dirs/imagenet_relu_tiny@random"
 
 
@@ -69,7 +69,7 @@ def test_a_dense_run_names_the_command_of_its_missing_upstream_run(tmp_path):
 
 
 def test_scratch_and_teacher_need_no_upstream_run(teacher):
-    assert configure_training(flags("maskrcnn_relu_tiny.py", init="scratch")).model.backbone.transfer is None
+    assert configure_training(flags("maskrcnn_relu_tiny.py", init="scratch")).model.backbone.get("transfer") is None
     cfg = configure_training(flags("upernet_softmax_tiny.py", teacher=teacher))
     assert cfg.model.backbone.transfer == {"plan": "fullcopy", "source": teacher}
 
@@ -143,9 +143,37 @@ def test_the_distillation_is_told_of_pictures_that_are_not_normalised_as_imagene
     assert LinearViTClassifier(cfg.model.backbone, 10, distill=own).distiller().pixels is None
 
 
-def test_switches_of_the_command_line_reach_what_a_config_leaves_at_none(teacher):
+def test_switches_of_the_command_line_reach_what_a_config_leaves_out(teacher):
     options = {"model.distill.weight": 10.0, "model.transfer.plan.copy_norms": True}
     given = {"init": "copy", "distill": True, "teacher": teacher}
     cfg = configure_training(flags("imagenet_relu_tiny.py", cfg_options=options, **given))
     assert cfg.model.distill == {"teacher": teacher, "weight": 10.0}
     assert cfg.model.transfer == {"plan": {"type": "copy", "copy_norms": True}, "source": teacher}
+
+
+OPTIONAL = {
+    "imagenet": {"model": {"transfer": {"plan": {"copy_norms": True}}, "distill": {"weight": 10.0}}},
+    "maskrcnn": {"optim_wrapper": {"clip_grad": {"max_norm": 1.0}}},
+    "upernet": {"optim_wrapper": {"clip_grad": {"max_norm": 1.0}}},
+}
+
+
+@pytest.mark.parametrize("task", OPTIONAL)
+def test_a_child_config_sets_the_optional_parts(task, tmp_path):
+    # mmengine refuses a mapping over a None of the base config
+    base = CONFIGS / f"{task}_relu_tiny.py"
+    child = tmp_path / base.name
+    child.write_text(f"_base_ = {str(base)!r}\n" + Config(OPTIONAL[task]).pretty_text)
+    cfg = Config.fromfile(child)
+    for part, settings in OPTIONAL[task].items():
+        assert all(cfg[part][key] == value for key, value in settings.items())
+
+
+def test_a_childs_switches_serve_the_arm_that_uses_them_and_no_other(teacher, tmp_path):
+    base = CONFIGS / "imagenet_relu_tiny.py"
+    child = tmp_path / base.name
+    child.write_text(f"_base_ = {str(base)!r}\n" + Config(OPTIONAL["imagenet"]).pretty_text)
+    plain = configure_training(flags(str(child), init="random", teacher=teacher)).model
+    assert "transfer" not in plain and "distill" not in plain
+    both = configure_training(flags(str(child), init="copy", distill=True, teacher=teacher)).model
+    assert both.transfer.plan == {"type": "copy", "copy_norms": True} and both.distill.weight == 10.0
