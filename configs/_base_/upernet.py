@@ -14,6 +14,9 @@ model = dict(
         pad_val=0,
         seg_pad_val=255,
         size=(512, 512),
+        # In a test the padding to whole patches happens here, so that mmseg crops it from the logits; in the backbone
+        # it would stretch the prediction of a picture whose side is no multiple of 16.
+        test_cfg=dict(size_divisor=16),
     ),
     # 512 x 512 pixels are 32 x 32 = 1024 tokens.
     backbone=dict(type="LinearViT", img_size=224, patch_size=16, drop_path_rate=0.1),

@@ -69,13 +69,12 @@ class StreamingSegTTA(BaseTTAModel):
     def _logits(self, image: Tensor, sample: Any) -> Tensor:
         """Unflipped logits (classes, h, w) of one view, without its padding."""
         batch = self.module.data_preprocessor({"inputs": [image], "data_samples": [sample]}, False)
-        logits = self.module.inference(batch["inputs"], [sample.metainfo])[0].float()
-        left, right, top, bottom = sample.metainfo.get(
-            "img_padding_size", sample.metainfo.get("padding_size", (0,) * 4)
-        )
+        meta = batch["data_samples"][0].metainfo  # the preprocessor adds what it padded to a copy of the sample
+        logits = self.module.inference(batch["inputs"], [meta])[0].float()
+        left, right, top, bottom = meta.get("img_padding_size", meta.get("padding_size", (0,) * 4))
         logits = logits[:, top : logits.shape[1] - bottom, left : logits.shape[2] - right]
-        if sample.metainfo.get("flip"):
-            logits = logits.flip(2 if sample.flip_direction == "horizontal" else 1)
+        if meta.get("flip"):
+            logits = logits.flip(2 if meta["flip_direction"] == "horizontal" else 1)
         return logits
 
     def _announce(self, samples: list[list[Any]]) -> None:

@@ -48,6 +48,32 @@ def test_one_view_equals_the_plain_path(model):
     assert torch.equal(streamed.pred_sem_seg.data, plain.pred_sem_seg.data)
 
 
+@pytest.mark.parametrize("mode", ["whole", "slide"])
+@pytest.mark.parametrize("size", [(40, 56), (64, 64), (75, 101)])
+@pytest.mark.parametrize("flip", [False, True])
+def test_padding_to_whole_patches_does_not_stretch_the_prediction(model, monkeypatch, mode, size, flip):
+    height, width = size
+    quarter = width / 4
+
+    def right_of_the_first_quarter(maps):
+        columns = 4 * torch.arange(maps[0].shape[3]) + 2.0  # centres of cells of stride 4, in pixels
+        logits = torch.zeros(1, model.decode_head.num_classes, *maps[0].shape[2:])
+        logits[:, 1] = columns - quarter
+        logits[:, 2:] = -1000.0
+        return logits
+
+    monkeypatch.setattr(model.decode_head, "forward", right_of_the_first_quarter)
+    model.test_cfg.update(mode=mode, crop_size=(512, 512), stride=(341, 341))
+    image, sample = segmentation_sample(height, width, ori_shape=(2 * height, 2 * width), flip=flip)
+    (streamed,) = StreamingSegTTA(model).test_step(dict(inputs=[[image]], data_samples=[[sample.clone()]]))
+    with torch.no_grad():
+        (plain,) = model.test_step(dict(inputs=[image], data_samples=[sample]))
+    for result in (streamed, plain):
+        columns = result.pred_sem_seg.data[0].float().mean(0)
+        share = (columns[: round(6 * quarter)] if flip else columns[round(2 * quarter) :]).mean()
+        assert share > 0.98 and abs(float(columns.mean()) - 0.75) < 0.02
+
+
 def test_a_batch_of_pictures(model):
     one, two = views(2), views(2, ori_shape=(30, 41), seed=9)
     both = {key: [a + b for a, b in zip(one[key], two[key])] for key in one}
