@@ -8,7 +8,12 @@
 For every picture the folder --out gets NAME.png with boxes and masks or colours of classes drawn, and NAME.json: class,
 score, box (x1, y1, x2, y2) and mask (COCO's run-length code) of every object, or the share of every class. A segmentor
 also writes NAME_labels.png, whose pixel values count the classes from 0. A video gives NAME.mp4 and one NAME.json with
-an entry for each frame. A path that does not exist is an error before anything runs; a picture that cannot be read is
+an entry for each frame.
+
+Names never collide: of x.jpg and x.png the second gives x_png.*, of x.jpg and x_labels.jpg the second x_labels_jpg.*
+(x_labels.png is the label map of x.jpg). An --out where a result would overwrite one of the inputs is refused.
+
+A path that does not exist is an error before anything runs; a picture that cannot be read is
 one line, the others go on, and the exit code is 1.
 """
 
@@ -40,13 +45,14 @@ def main() -> None:
     args = parse_args()
     from rich.progress import track
 
-    from lvit_dense.engine.predict import VIDEOS, Predictor, find_sources
+    from lvit_dense.engine.predict import VIDEOS, Predictor, check_targets, find_sources
     from lvit_dense.experiment import configure
     from lvit_dense.experiment.launch import load_config, one_line_errors
     from lvit_dense.transfer import newest_checkpoint
 
     with one_line_errors():
         sources = find_sources(args.inputs)
+        check_targets(sources, args.out)
         checkpoint = Path(args.checkpoint)
         if checkpoint.is_dir():
             checkpoint = newest_checkpoint(checkpoint)

@@ -62,7 +62,10 @@ def parse_args() -> argparse.Namespace:
         help="add up gradients over as many steps as make the recipe's batch on the processes there are",
     )
     parser.add_argument(
-        "--resume", nargs="?", const="auto", help="continue this checkpoint, or the newest in the work dir"
+        "--resume",
+        nargs="?",
+        const="auto",
+        help="continue this checkpoint, a folder's newest, or the newest in the work dir",
     )
     add_launch_flags(parser)
     return parse_launched(parser)

@@ -114,13 +114,42 @@ def find_sources(paths: Sequence[str]) -> list[Source]:
     names: dict[str, Path] = {}
     sources = []
     for path, name in found:
-        if name in names:
+        if _clash(name, names):
             name = f"{name}_{path.suffix[1:]}"
-        if name in names:
-            raise ValueError(f"{names[name]} and {path} would both be written to {name}.*: predict them one by one")
+        if other := _clash(name, names):
+            raise ValueError(f"{other} and {path} would both be written to {name}.*: predict them one by one")
         names[name] = path
         sources.append(Source(path, name))
     return sources
+
+
+def targets(source: Source, out: Path) -> list[Path]:
+    """The files below ``out`` that may be written for a source; a detector writes no label map."""
+    endings = (".mp4", ".json") if source.path.suffix.lower() in VIDEOS else (".png", ".json", "_labels.png")
+    return [out / f"{source.name}{ending}" for ending in endings]
+
+
+def check_targets(sources: Sequence[Source], out: Path) -> None:
+    """Raise ValueError where a source would be overwritten by its own or another's result, also through links."""
+    read = {_identity(source.path): source.path for source in sources}
+    for source in sources:
+        for target in targets(source, out):
+            if target.exists() and (path := read.get(_identity(target))):
+                raise ValueError(
+                    f"{path} is read and would be overwritten by what is written for {source.path}: "
+                    f"give another folder than --out {out}"
+                )
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_dev, status.st_ino
+
+
+def _clash(name: str, names: dict[str, Path]) -> Path | None:
+    """The earlier source that has this name, or whose label map (NAME_labels.png) has, or the other way round."""
+    alike = (name, f"{name}_labels", name.removesuffix("_labels"))
+    return next((names[other] for other in alike if other in names), None)
 
 
 def _expand(path: Path) -> Iterator[Source]:

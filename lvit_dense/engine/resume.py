@@ -21,7 +21,8 @@ class ResumeHook(Hook):
 
     A run counted in epochs keeps its epoch: the iteration becomes epoch x iterations per epoch, and schedulers that
     were converted from epochs to iterations keep their place in the epoch. A run counted in iterations keeps its
-    iteration. With ``--auto-scale-lr`` the learning rates of the checkpoint are scaled by the new batch over the old.
+    iteration, but for ``--keep-batch``, where an update may take another number of iterations. With
+    ``--auto-scale-lr`` the learning rates of the checkpoint are scaled by the new batch over the old.
     mmengine would continue with the old number of iterations, schedule and learning rate, and say nothing.
     """
 
@@ -40,8 +41,12 @@ class ResumeHook(Hook):
             f"resuming on {new['processes']} processes with {new['batch']} pictures a step; "
             f"saved on {old['processes']} with {old['batch']}"
         ]
-        if isinstance(runner.train_loop, EpochBasedTrainLoop) and new["epoch_iters"] != old["epoch_iters"]:
-            lines.append(_move_epochs(runner, checkpoint, new["epoch_iters"] / old["epoch_iters"]))
+        if isinstance(runner.train_loop, EpochBasedTrainLoop):
+            ratio = new["epoch_iters"] / old["epoch_iters"]
+        else:
+            ratio = new["accumulated"] / old.get("accumulated", new["accumulated"])
+        if ratio != 1:
+            lines.append(_move(runner, checkpoint, ratio))
         lines.append(_scale_rates(runner, checkpoint, new["batch"] / old["batch"]))
         runner.logger.warning("; ".join(line for line in lines if line))
 
@@ -53,14 +58,19 @@ def _facts(runner: Any) -> dict[str, int]:
     return {
         "processes": processes,
         "batch": step_pictures(loader) * processes * accumulated,
+        "accumulated": accumulated,
         "epoch_iters": len(loader),
     }
 
 
-def _move_epochs(runner: Any, checkpoint: dict[str, Any], ratio: float) -> str:
-    """Rewrite the iteration, and the state of every scheduler whose length follows from the epochs."""
+def _move(runner: Any, checkpoint: dict[str, Any], ratio: float) -> str:
+    """Rewrite the iteration, and the state of every scheduler whose length in iterations is another now."""
     meta = checkpoint["meta"]
-    before, meta["iter"] = meta["iter"], meta["epoch"] * len(runner.train_dataloader)
+    before, meta["iter"] = meta["iter"], round(meta["iter"] * ratio)
+    place = f"iteration {meta['iter']} is reached"
+    if isinstance(runner.train_loop, EpochBasedTrainLoop):
+        meta["iter"] = meta["epoch"] * len(runner.train_dataloader)
+        place = f"epoch {meta['epoch']} ends at iteration {meta['iter']}"
     states = checkpoint.get("param_schedulers") or []
     schedulers = runner.param_schedulers or []
     for state, scheduler in zip(states, schedulers):
@@ -68,7 +78,7 @@ def _move_epochs(runner: Any, checkpoint: dict[str, Any], ratio: float) -> str:
         if not fresh["by_epoch"] and (fresh["begin"], fresh["end"]) != (state["begin"], state["end"]):
             state.update({key: value for key, value in fresh.items() if key not in LEARNT})
             state.update({key: round(state[key] * ratio) for key in PROGRESS})
-    return f"epoch {meta['epoch']} ends at iteration {meta['iter']} now, was {before}"
+    return f"{place} now, was {before}"
 
 
 def _scale_rates(runner: Any, checkpoint: dict[str, Any], ratio: float) -> str:

@@ -5,17 +5,16 @@ from typing import Any
 from mmengine.hooks import Hook
 from mmengine.model import BaseTTAModel, is_model_wrapper
 from mmengine.registry import HOOKS
-from PIL import Image
 
-LOOKED_AT = 64
+LOOKED_AT = 16
 
 
 @HOOKS.register_module()
 class SegBatchHook(Hook):
-    """Refuse a validation or test batch over 1 where the pictures' sizes differ, as mmseg cannot stack them.
+    """Refuse a validation or test batch over 1 where the inputs' sizes differ, as mmseg cannot stack them.
 
-    mmseg's own assertion comes with the first such batch, which is thousands of training steps later. Sizes are read
-    from the headers of the first 64 pictures. Detectors pad, and are not concerned.
+    mmseg's own assertion comes with the first such batch, which is thousands of training steps later. The sizes are
+    those that the pipeline gives for 16 samples at equal distances. Detectors pad, and are not concerned.
     """
 
     def before_train(self, runner: Any) -> None:
@@ -34,13 +33,18 @@ def _check(runner: Any, loader: Any, split: str) -> None:
         model = model.module
     if type(model.data_preprocessor).__name__ != "SegDataPreProcessor" or (loader.batch_size or 1) < 2:
         return
-    sizes = []
-    for index in range(min(LOOKED_AT, len(loader.dataset))):
-        with Image.open(loader.dataset.get_data_info(index)["img_path"]) as picture:
-            sizes.append(picture.size)
-    if len(set(sizes)) > 1:
+    total = len(loader.dataset)
+    looked_at = min(LOOKED_AT, total)
+    sizes = {_size(loader.dataset[index * total // looked_at]["inputs"]) for index in range(looked_at)}
+    if len(sizes) > 1:
         raise ValueError(
-            f"{split}_dataloader.batch_size={loader.batch_size}, but the pictures have several sizes, such as "
-            f"{' and '.join(f'{w}x{h}' for w, h in sorted(set(sizes))[:2])}, which mmseg cannot test together: set it "
-            "to 1 (it changes no result)"
+            f"{split}_dataloader.batch_size={loader.batch_size}, but its pipeline gives inputs of several sizes, such "
+            f"as {' and '.join(f'{w}x{h}' for w, h in sorted(sizes)[:2])}, which mmseg cannot test together: set it to "
+            "1 (it changes no result)"
         )
+
+
+def _size(inputs: Any) -> tuple[int, int]:
+    """Width and height of a sample, (C, H, W); of the first one where a sample is a list of views."""
+    height, width = (inputs[0] if isinstance(inputs, (list, tuple)) else inputs).shape[-2:]
+    return width, height

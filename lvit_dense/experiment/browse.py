@@ -69,7 +69,8 @@ def save(picture: Picture, file: Path) -> None:
 
 
 def _strip(settings: Any) -> None:
-    """Cut a data set's pipeline, or timm's transforms, down to reading, also inside wrappers."""
+    """Cut a data set's pipeline, or timm's transforms, down to reading and its filter off, also inside wrappers."""
+    settings.pop("filter_cfg", None)
     for inner in settings.get("datasets", ()):
         _strip(inner)
     if "dataset" in settings:

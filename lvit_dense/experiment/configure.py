@@ -10,8 +10,22 @@ from mmengine.config import Config, ConfigDict
 from lvit_dense.experiment.cell import SCRATCH, TEACHER, Cell
 from lvit_dense.experiment.metrics import METRICS
 from lvit_dense.experiment.reproduction import expectations
-from lvit_dense.transfer import read_source
+from lvit_dense.experiment.suite import CONFIGS
+from lvit_dense.transfer import newest_checkpoint, read_source
 from lvit_dense.transfer.canonical import IMAGENET_MEAN, IMAGENET_STD
+
+PROVENANCE = "ProvenanceHook"  # states the ViT's parts in checkpoints, and refuses weights that do not fit
+
+
+def own_weights(cfg: Config, cell: Cell) -> str:
+    """``key=value`` of weights that a user's config or options name and the shipped config does not; "" = none."""
+    if cell.task == "imagenet":
+        named = {"model.transfer.source": "transfer", "model.distill.teacher": "distill"}
+        found = {key: (cfg.model.get(part) or {}).get(key.rpartition(".")[2]) for key, part in named.items()}
+        return ", ".join(f"{key}={value}" for key, value in found.items() if value)
+    given, file = cfg.model.backbone.get("transfer"), CONFIGS / f"{cell.config_name}.py"
+    ours = not file.exists() or given == Config.fromfile(file).model.backbone.transfer
+    return "" if ours else f"model.backbone.transfer={given}"
 
 
 def set_arm(cfg: Config, cell: Cell, work_root: str, teacher: str | None) -> None:
@@ -98,6 +112,22 @@ def adopt_native_parts(cfg: Config, teacher: str | None = None, native_parts: bo
     return added
 
 
+def keep_hooks(cfg: Config) -> str:
+    """Put back the hook that checks weights where a config's own ``custom_hooks`` replaced the shipped list.
+
+    Returns:
+        one line that names what the config goes without, "" where it has everything.
+    """
+    own = [hook.type for hook in cfg.get("custom_hooks") or []]
+    lost = [hook for hook in Config.fromfile(CONFIGS / "_base_" / "runtime.py").custom_hooks if hook.type not in own]
+    cfg.custom_hooks = [*(cfg.get("custom_hooks") or []), *(hook for hook in lost if hook.type == PROVENANCE)]
+    names = ", ".join(hook.type for hook in lost if hook.type != PROVENANCE)
+    return names and (
+        f"WARNING custom_hooks of this config replaces the list and goes without {names}; "
+        "write custom_hooks = [*_base_.custom_hooks, dict(type=...)]"
+    )
+
+
 def set_amp(cfg: Config) -> None:
     """``--amp``: mixed precision with a dynamic loss scale.
 
@@ -110,43 +140,20 @@ def set_amp(cfg: Config) -> None:
     cfg.optim_wrapper.setdefault("loss_scale", "dynamic")
 
 
-def set_auto_scale_lr(cfg: Config) -> None:
-    """``--auto-scale-lr``: multiply the learning rate once by the real batch over the recipe's."""
-    if "base_batch_size" not in cfg.get("auto_scale_lr", {}):
-        raise ValueError("--auto-scale-lr needs auto_scale_lr.base_batch_size, the batch of the recipe, in the config")
-    cfg.auto_scale_lr.enable = True
-
-
-def set_keep_batch(cfg: Config, world_size: int) -> None:
-    """``--keep-batch``: add up gradients over as many steps as make the recipe's batch.
-
-    mmengine counts steps, not updates, so epochs and the learning rate's curve stay where they are.
+def set_resume(cfg: Config, checkpoint: str) -> None:
+    """``--resume [CHECKPOINT]``: a file, a run's folder (its newest checkpoint), or 'auto', the run's own work dir.
 
     Raises:
-        ValueError: the recipe's batch is no multiple of the batch of one step, or the rate is scaled as well.
+        FileNotFoundError: no such file or folder, or a folder without a checkpoint.
     """
-    recipe = cfg.get("auto_scale_lr", {}).get("base_batch_size")
-    if recipe is None:
-        raise ValueError("--keep-batch needs auto_scale_lr.base_batch_size, the batch of the recipe, in the config")
-    if cfg.auto_scale_lr.get("enable"):
-        raise ValueError("--keep-batch keeps the recipe's batch and --auto-scale-lr replaces it: give one of them")
-    loader = cfg.train_dataloader
-    step = loader.batch_size * world_size
-    if recipe % step:
-        below, above = (_divisor(recipe, world_size, loader.batch_size, sign) for sign in (-1, 1))
-        near = " or ".join(str(size) for size in (below, above) if size)
-        cure = f"set train_dataloader.batch_size={near}" if near else f"use a number of processes that divides {recipe}"
-        raise ValueError(
-            f"--keep-batch: the recipe's batch of {recipe} is no multiple of {loader.batch_size} pictures x "
-            f"{world_size} processes = {step}; {cure}"
-        )
-    cfg.optim_wrapper.accumulative_counts = recipe // step
-
-
-def set_resume(cfg: Config, checkpoint: str) -> None:
-    """``--resume [CHECKPOINT]``: 'auto' is the newest checkpoint of the work dir."""
     cfg.resume = True
-    cfg.load_from = None if checkpoint == "auto" else checkpoint
+    cfg.load_from = None
+    if checkpoint != "auto":
+        path = Path(checkpoint)
+        path = newest_checkpoint(path) if path.is_dir() else path
+        if not path.is_file():
+            raise FileNotFoundError(f"no checkpoint {path}: give --resume a .pth file or the work dir of a run")
+        cfg.load_from = str(path)
 
 
 def drop_sources(cfg: Config) -> None:
@@ -174,9 +181,16 @@ def set_tta(cfg: Config) -> None:
 
 
 def set_predictions_file(cfg: Config, path: str) -> None:
-    """``--out``: dump predictions for offline evaluation (mmengine's DumpResults)."""
+    """``--out``: dump predictions, by the class that keeps the task's small: run-length masks, label maps.
+
+    Raises:
+        ValueError: a name that mmengine's DumpResults would refuse later.
+    """
+    if not path.endswith((".pkl", ".pickle")):
+        raise ValueError(f"--out {path}: predictions are pickled; expected a name that ends in .pkl or .pickle")
+    kind = {"mmdet": "DumpDetResults", "mmseg": "DumpSegResults"}.get(cfg.get("default_scope"), "DumpResults")
     evaluators = cfg.test_evaluator if isinstance(cfg.test_evaluator, (list, tuple)) else [cfg.test_evaluator]
-    cfg.test_evaluator = [*evaluators, {"type": "DumpResults", "out_file_path": path}]
+    cfg.test_evaluator = [*evaluators, {"type": kind, "out_file_path": path}]
 
 
 def set_pictures(cfg: Config, folder: str | None, show: bool) -> None:
@@ -188,33 +202,6 @@ def set_pictures(cfg: Config, folder: str | None, show: bool) -> None:
         cfg.default_hooks.visualization.test_out_dir = folder
     elif folder is not None:
         cfg.visualizer.save_dir = folder
-
-
-def batch_line(cfg: Config, world_size: int) -> str:
-    """One line: effective batch and learning rate against the recipe's."""
-    loader, wrapper = cfg.train_dataloader, cfg.optim_wrapper
-    accumulate = wrapper.get("accumulative_counts", 1)
-    batch = loader.batch_size * world_size * accumulate
-    recipe = cfg.get("auto_scale_lr", {}).get("base_batch_size")
-    lr = wrapper.optimizer.lr
-    text = f"batch {loader.batch_size} x {world_size} processes x {accumulate} accumulated = {batch}, lr {lr:g}"
-    if recipe is None or recipe == batch:
-        return text
-    if cfg.auto_scale_lr.get("enable"):
-        # mmengine scales by the batch of one step, without accumulation
-        return (
-            f"{text} scaled by --auto-scale-lr to {lr * loader.batch_size * world_size / recipe:g} (recipe: {recipe})"
-        )
-    return (
-        f"WARNING {text}: the recipe's batch is {recipe}. Accumulate gradients to it with --keep-batch, or scale the "
-        "rate with --auto-scale-lr"
-    )
-
-
-def _divisor(batch: int, processes: int, size: int, direction: int) -> int | None:
-    """The nearest number of pictures per process, below or above ``size``, of which ``batch`` is a multiple."""
-    sizes = range(size, 0, -1) if direction < 0 else range(size, batch // processes + 1)
-    return next((n for n in sizes if batch % (n * processes) == 0), None)
 
 
 def _source_places(cfg: Config) -> list[tuple[ConfigDict, str]]:

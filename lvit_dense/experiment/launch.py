@@ -20,7 +20,7 @@ from lvit_dense.catalog import suggest
 from lvit_dense.datasets.checks import quick_check, skip_bad
 from lvit_dense.distill import DistillError
 from lvit_dense.engine.results import read_results
-from lvit_dense.experiment import configure
+from lvit_dense.experiment import batch, configure
 from lvit_dense.experiment.cell import Cell
 from lvit_dense.experiment.presets import merge_presets, work_root
 from lvit_dense.experiment.suite import CONFIGS
@@ -71,13 +71,19 @@ def configure_training(args: argparse.Namespace) -> Config:
     cfg = load_config(args.config, args.cfg_options, args.recipe, args.data, training=True)
     cfg.launcher = args.launcher
     teacher = TEACHERS.get(args.teacher, args.teacher)
-    cell = _cell(args)
-    if cell is not None:
+    cell = _cell(args, cfg)
+    if cell is None:
+        name = Path(args.config).stem + (f"@seed{args.seed}" if args.seed else "")
+        if args.seed is not None:
+            cfg.randomness = {**cfg.get("randomness", {}), "seed": args.seed}
+    else:
+        name = cell.name
         configure.set_arm(cfg, cell, args.work_root, teacher)
-        if Path(args.config).resolve().parent == CONFIGS and args.recipe is None and args.data is None:
+        if _is_the_papers(args):
             configure.expect_paper(cfg, cell)
     configure.state_pixels(cfg)
-    name = Path(args.config).stem if cell is None else cell.name
+    if warning := configure.keep_hooks(cfg):
+        print(warning)
     cfg.work_dir = args.work_dir or cfg.get("work_dir") or str(work_root(args.work_root, args.recipe, args.data) / name)
     configure.check_sources(cfg)
     added = configure.adopt_native_parts(cfg, teacher, args.native_parts)
@@ -86,14 +92,14 @@ def configure_training(args: argparse.Namespace) -> Config:
     if args.amp:
         configure.set_amp(cfg)
     if args.auto_scale_lr:
-        configure.set_auto_scale_lr(cfg)
+        batch.set_auto_scale_lr(cfg)
     if args.resume:
         configure.set_resume(cfg, args.resume)
     prepare_devices(cfg)
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     if args.keep_batch:
-        configure.set_keep_batch(cfg, processes)
-    print(configure.batch_line(cfg, processes))
+        batch.set_keep_batch(cfg, processes)
+    print(batch.batch_line(cfg, processes))
     return cfg
 
 
@@ -179,17 +185,24 @@ def _train(runner: Runner, resumed: bool) -> None:
         runner.val()
 
 
-def _cell(args: argparse.Namespace) -> Cell | None:
-    """The cell that the config's name and the arm flags make; None for a config with a name of its own."""
+def _cell(args: argparse.Namespace, cfg: Config) -> Cell | None:
+    """The cell that the config's name and the arm flags make; None for a config with a name or weights of its own."""
     stem = Path(args.config).stem
+    arm = " ".join(flag for flag in ("init", "distill", "teacher") if getattr(args, flag))
     try:
         cell = Cell.parse(stem)
     except ValueError as error:
-        if args.init or args.distill:
+        if arm:
             raise ValueError(
-                f"--init and --distill work on configs named TASK_OPERATOR_SIZE ({error}); in your own config set "
-                "model.transfer and model.distill, or model.backbone.transfer for a dense task"
+                f"--init, --distill and --teacher work on configs named TASK_OPERATOR_SIZE ({error}); in your own "
+                "config set model.transfer and model.distill, or model.backbone.transfer for a dense task"
             ) from error
+        return None
+    if own := configure.own_weights(cfg, cell):
+        if arm:
+            raise ValueError(
+                f"the config names its weights itself ({own}), and so do the flags ({arm}): give one of them"
+            )
         return None
     if args.teacher in TEACHERS:
         cell = replace(cell, teacher=args.teacher)
@@ -198,6 +211,14 @@ def _cell(args: argparse.Namespace) -> Cell | None:
     elif args.distill:
         cell = replace(cell, distill=True)
     return cell if args.seed is None else replace(cell, seed=args.seed)
+
+
+def _is_the_papers(args: argparse.Namespace) -> bool:
+    """Whether a run's result can stand beside the paper's: a shipped config with its recipe, data and schedule."""
+    shipped = Path(args.config).resolve().parent == CONFIGS
+    other = ("dataset", "evaluator", "num_classes", "train_cfg")
+    changed = any(part in key for key in args.cfg_options or {} for part in other)
+    return shipped and args.recipe is None and args.data is None and not changed
 
 
 def _replace_sync_bn(node: object) -> bool:
@@ -221,9 +242,11 @@ def configure_testing(args: argparse.Namespace) -> Config:
     if not checkpoint.exists():
         raise FileNotFoundError(f"no checkpoint {checkpoint}: give a .pth file or the work dir of a run")
     cfg.load_from = str(newest_checkpoint(checkpoint) if checkpoint.is_dir() else checkpoint)
+    cfg.resume = False  # a resumed run's config says True, and the runner would build what only training needs
     root = work_root("work_dirs", args.recipe, args.data)
     cfg.work_dir = args.work_dir or cfg.get("work_dir") or str(root / Path(args.config).stem)
     configure.drop_sources(cfg)
+    configure.keep_hooks(cfg)
     configure.adopt_native_parts(cfg, cfg.load_from)
     if args.out:
         configure.set_predictions_file(cfg, args.out)

@@ -86,6 +86,8 @@ class Suite:
             command += ["--work-dir", str(self.work_dir(cell))]
         if self._takes_teacher(cell):
             command += ["--teacher", self.teacher]
+        if not self.options:  # the shipped recipe, with its batch, on however many GPUs
+            command.append("--keep-batch")
         if (self.work_dir(cell) / "last_checkpoint").exists():
             command.append("--resume")
         return command

@@ -180,6 +180,17 @@ def test_pictures_smaller_than_the_crop_and_a_validation_batch_of_two(data, tmp_
     assert runner.iter == 2 and 0 <= runner.message_hub.get_scalar("val/mIoU").current() <= 100
 
 
+def test_a_validation_batch_of_pictures_that_the_pipeline_makes_equal(data, tmp_path):
+    """The sizes of the files differ, those of the inputs do not."""
+    cfg = configure("upernet", data, tmp_path / "run")
+    cfg.val_dataloader.batch_size = 2
+    (resize,) = [step for step in cfg.val_dataloader.dataset.pipeline if step.type == "Resize"]
+    resize.update(scale=(80, 64), keep_ratio=False)
+    runner = Runner.from_cfg(cfg)
+    runner.train()
+    assert runner.iter == 2 and 0 <= runner.message_hub.get_scalar("val/mIoU").current() <= 100
+
+
 def test_a_validation_batch_of_several_sizes_is_refused_before_the_first_step(data, tmp_path):
     cfg = configure("upernet", data, tmp_path / "run")
     cfg.val_dataloader.batch_size = 2

@@ -1,5 +1,7 @@
 """Resuming with another batch: iterations, schedules and learning rates follow, and a line says so."""
 
+import math
+
 import pytest
 import torch
 
@@ -56,6 +58,18 @@ def test_a_run_counted_in_iterations_keeps_its_iteration(tmp_path):
     runner, rates, log = resumed(tmp_path, by_epoch=False, end=24)
     assert "resuming on" in log and "ends at iteration" not in log
     assert len(rates) == 14 and runner.iter == 24
+
+
+def test_a_run_counted_in_iterations_that_accumulates_twice_as_many_has_done_twice_as_many(tmp_path):
+    noisy_runner(tmp_path, by_epoch=False, length=10, end=24).train()
+    again = dict(by_epoch=False, length=48, end=48, batch=2, wrapper=dict(accumulative_counts=2))
+    runner = noisy_runner(tmp_path, resume=True, log_level="WARNING", **again)
+    rates = []
+    runner.register_hook(Rates(rates))
+    runner.train()
+    assert "iteration 20 is reached now, was 10" in log_of(tmp_path)
+    assert runner.iter == 48 and len(rates) == 28
+    assert rates[0] == pytest.approx(0.05 * (1 + math.cos(math.pi * 20 / 48)) / 2, rel=1e-6)
 
 
 def test_the_same_batch_says_nothing(tmp_path):

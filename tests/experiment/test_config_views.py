@@ -1,5 +1,8 @@
 """Parts of configs, differences between them, and drawn samples of data sets."""
 
+import copy
+import json
+
 import numpy as np
 import pytest
 from mmengine.config import Config
@@ -114,6 +117,23 @@ def test_drawn_objects_change_the_picture(root):
     plain = np.asarray(Image.open(root / "coco/train2017/000000000001.jpg"))
     changed = np.abs(picture.astype(int) - plain).max(-1) > 40
     assert 0.02 < changed.mean() < 0.9
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_raw_keeps_pictures_without_objects(root, tmp_path, wrapped):
+    annotations = json.loads((root / "coco/annotations/instances_train2017.json").read_text())
+    bare = annotations["images"][0]["id"]
+    annotations["annotations"] = [entry for entry in annotations["annotations"] if entry["image_id"] != bare]
+    (tmp_path / "bare.json").write_text(json.dumps(annotations))
+    cfg = detection(root)
+    inner = cfg.train_dataloader.dataset.dataset
+    inner.update(ann_file=str(tmp_path / "bare.json"), filter_cfg={"filter_empty_gt": True, "min_size": 8})
+    if not wrapped:
+        cfg.train_dataloader.dataset = inner
+    assert len(open_dataset(copy.deepcopy(cfg), "train")) == 3
+    dataset = open_dataset(cfg, "train", raw=True)
+    assert len(dataset) == 4
+    assert len(list(draw_samples(cfg, dataset, 4, "train"))) == 4
 
 
 def test_missing_split_is_named(root):

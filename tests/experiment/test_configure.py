@@ -8,6 +8,7 @@ import torch
 from mmengine.config import Config
 
 from lvit_dense.experiment import configure
+from lvit_dense.experiment.batch import batch_line, set_auto_scale_lr
 from lvit_dense.experiment.cell import Cell
 from lvit_dense.experiment.launch import configure_training, load_config, one_line_errors
 from lvit_dense.models.classifier import LinearViTClassifier
@@ -100,11 +101,11 @@ def test_own_config_names_cannot_take_an_arm(tmp_path):
 
 def test_the_batch_line_compares_with_the_recipe():
     cfg = Config.fromfile(CONFIGS / "imagenet_relu_base.py")
-    assert configure.batch_line(cfg, 8).startswith("batch 512 x 8 processes x 1 accumulated = 4096, lr 0.002")
-    line = configure.batch_line(cfg, 1)
+    assert batch_line(cfg, 8).startswith("batch 512 x 8 processes x 1 accumulated = 4096, lr 0.002")
+    line = batch_line(cfg, 1)
     assert line.startswith("WARNING") and "4096" in line and "--keep-batch" in line
-    configure.set_auto_scale_lr(cfg)
-    assert "scaled by --auto-scale-lr to 0.00025" in configure.batch_line(cfg, 1)
+    set_auto_scale_lr(cfg)
+    assert "scaled by --auto-scale-lr to 0.00025" in batch_line(cfg, 1)
 
 
 def test_options_of_the_command_line_reach_the_config():
@@ -177,3 +178,44 @@ def test_a_childs_switches_serve_the_arm_that_uses_them_and_no_other(teacher, tm
     assert "transfer" not in plain and "distill" not in plain
     both = configure_training(flags(str(child), init="copy", distill=True, teacher=teacher)).model
     assert both.transfer.plan == {"type": "copy", "copy_norms": True} and both.distill.weight == 10.0
+
+
+def test_weights_that_the_options_name_are_used_and_the_run_has_no_arms_name(teacher, tmp_path):
+    dense = {"model.backbone.transfer": {"plan": "mlpcopy", "source": teacher}}
+    cfg = configure_training(flags("maskrcnn_relu_tiny.py", cfg_options=dense, seed=4))
+    assert cfg.model.backbone.transfer == dense["model.backbone.transfer"]
+    assert cfg.work_dir == "work_dirs/maskrcnn_relu_tiny@seed4" and cfg.randomness.seed == 4
+    assert not any(hook.type == "ExpectedMetricHook" for hook in cfg.custom_hooks)
+    stage = {"model.transfer": {"plan": "copy", "source": teacher}, "model.distill": {"teacher": teacher}}
+    cfg = configure_training(flags("imagenet_relu_tiny.py", cfg_options=stage))
+    assert cfg.model.transfer == stage["model.transfer"] and cfg.model.distill == stage["model.distill"]
+    with pytest.raises(ValueError, match=r"model.transfer.source=.*so do the flags .init.: give one of them"):
+        configure_training(flags("imagenet_relu_tiny.py", cfg_options=stage, init="copy"))
+
+
+def test_a_dense_config_of_a_shipped_name_with_weights_of_its_own(teacher, tmp_path):
+    base = CONFIGS / "maskrcnn_relu_tiny.py"
+    child = tmp_path / base.name
+    child.write_text(f"_base_ = {str(base)!r}\nmodel = dict(backbone=dict(transfer=None))\n")
+    assert configure_training(flags(str(child))).model.backbone.transfer is None
+    assert configure_training(flags(str(child))).work_dir == "work_dirs/maskrcnn_relu_tiny"
+
+
+def test_own_data_is_not_compared_with_the_paper():
+    def compared(**options):
+        cfg = configure_training(flags("imagenet_relu_base.py", cfg_options=options or None))
+        return any(hook.type == "ExpectedMetricHook" for hook in cfg.custom_hooks)
+
+    assert compared() and compared(**{"train_dataloader.num_workers": 2})
+    assert not compared(**{"val_dataloader.dataset.root": "mine"})
+
+
+def test_a_config_that_replaces_the_hooks_keeps_the_check_of_weights_and_hears_what_it_lost(tmp_path, capsys):
+    base = CONFIGS / "imagenet_relu_tiny.py"
+    own = tmp_path / "mine.py"
+    own.write_text(f"_base_ = {str(base)!r}\ncustom_hooks = [dict(type='EMAHook')]\n")
+    cfg = configure_training(flags(str(own)))
+    assert [hook.type for hook in cfg.custom_hooks] == ["EMAHook", "ProvenanceHook"]
+    assert "goes without RandomnessHook, ResumeHook" in capsys.readouterr().out
+    configure_training(flags(str(base)))
+    assert "WARNING custom_hooks" not in capsys.readouterr().out

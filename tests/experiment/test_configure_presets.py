@@ -12,7 +12,7 @@ from torch import nn
 
 from lvit_dense.engine.results import RESULTS, read_results
 from lvit_dense.experiment import presets
-from lvit_dense.experiment.configure import batch_line, set_auto_scale_lr, set_keep_batch
+from lvit_dense.experiment.batch import batch_line, set_auto_scale_lr, set_keep_batch
 from lvit_dense.experiment.launch import configure_training, load_config, one_line_errors
 from lvit_dense.experiment.suite import CONFIGS, TOOLS
 from tests.experiment.test_configure import flags
@@ -121,7 +121,7 @@ def test_keep_batch_accumulates_to_the_recipes_batch():
     for processes, count in ((8, 1), (4, 2), (1, 8)):
         cfg = Config.fromfile(CONFIGS / "imagenet_relu_base.py")
         set_keep_batch(cfg, processes)
-        assert cfg.optim_wrapper.accumulative_counts == count
+        assert cfg.optim_wrapper.get("accumulative_counts", 1) == count
         assert "= 4096, lr 0.002" in batch_line(cfg, processes) and "WARNING" not in batch_line(cfg, processes)
 
 
@@ -146,6 +146,31 @@ def test_keep_batch_works_for_dense_runs_and_not_beside_a_scaled_rate():
     assert cfg.optim_wrapper.accumulative_counts == 8
     set_auto_scale_lr(cfg)
     with pytest.raises(ValueError, match="give one of them"):
+        set_keep_batch(cfg, 1)
+
+
+def test_keep_batch_makes_as_many_updates_at_the_same_rates_as_the_recipe():
+    cfg = Config.fromfile(CONFIGS / "upernet_relu_base.py")
+    set_keep_batch(cfg, 2)  # 2 x 2 pictures, 4 of them make 16
+    assert cfg.optim_wrapper.accumulative_counts == 4
+    assert (cfg.train_cfg.max_iters, cfg.train_cfg.val_interval) == (640000, 64000)
+    assert cfg.default_hooks.checkpoint.interval == 64000
+    assert [(s.begin, s.end) for s in cfg.param_scheduler] == [(0, 6000), (6000, 640000)]
+    set_keep_batch(cfg, 2)  # the config that such a run writes into its work dir
+    assert cfg.train_cfg.max_iters == 640000
+    with pytest.raises(ValueError, match="accumulates 4 steps and 8 make"):
+        set_keep_batch(cfg, 1)
+    cfg = Config.fromfile(CONFIGS / "maskrcnn_relu_base.py")
+    set_keep_batch(cfg, 1)
+    assert cfg.train_cfg.max_epochs == 12 and cfg.default_hooks.checkpoint.interval == 1
+    assert [(s.begin, s.end) for s in cfg.param_scheduler] == [(0, 4000), (0, 12)]
+    assert cfg.param_scheduler[1].milestones == [8, 11]
+
+
+def test_keep_batch_names_a_schedule_that_it_cannot_stretch():
+    cfg = Config.fromfile(CONFIGS / "upernet_relu_base.py")
+    cfg.param_scheduler[1].type = "ExponentialLR"
+    with pytest.raises(ValueError, match="ExponentialLR counts iterations"):
         set_keep_batch(cfg, 1)
 
 

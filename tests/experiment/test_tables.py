@@ -81,6 +81,7 @@ def test_every_command_parses(name, tmp_path, monkeypatch):
         monkeypatch.setattr(sys, "argv", train[1:])
         args = parsers["train.py"]()
         assert (args.init, args.distill, args.seed, args.teacher) == (cell.init, cell.distill, 2, cell.teacher or None)
+        assert args.keep_batch == (name != "small")  # the paper's tables keep the recipe's batch on any number of GPUs
         for command in tests:
             monkeypatch.setattr(sys, "argv", command[1:])
             assert parsers["test.py"]().checkpoint == str(suite.work_dir(cell))
