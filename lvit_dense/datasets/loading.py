@@ -4,7 +4,6 @@ Registered as ``LoadImageFromFile``, the name that the configs use and that mmde
 it takes the place of mmcv's class, with the same arguments and, for a sound picture, the same pixels.
 """
 
-from pathlib import Path
 from typing import Any
 
 import mmcv
@@ -41,7 +40,7 @@ class LoadPicture(LoadImageFromFile):
             raise
         labels = results.get("seg_map_path")
         if labels is not None and "reduce_zero_label" in results:  # set by mmseg's data sets
-            inspect_labels(str(labels), _get(str(labels)))
+            inspect_labels(str(labels), _get(str(labels), self.backend_args))
         results["img"] = image.astype(np.float32) if self.to_float32 else image
         results["img_shape"] = results["ori_shape"] = image.shape[:2]
         return results
@@ -63,6 +62,12 @@ class LoadPicture(LoadImageFromFile):
 def _get(file: str, backend_args: dict[str, Any] | None = None) -> bytes:
     """The file's bytes from any of mmengine's backends."""
     try:
-        return fileio.get(file, backend_args=backend_args) if backend_args else Path(file).read_bytes()
+        backend = fileio.get_file_backend(file, backend_args=backend_args, enable_singleton=True)
+    except KeyError as error:
+        value = f"mmengine has no file backend for {error}"
+        cure = "Give a path of this machine, or backend_args=dict(backend=...)"
+        raise DataError([Finding("missing-file", file, value, "a path or http(s)://", cure, picture=file)]) from error
+    try:
+        return backend.get(file)
     except OSError as error:
         raise DataError([missing_file(file, error)]) from error

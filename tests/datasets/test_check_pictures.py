@@ -1,6 +1,9 @@
 """Files that are no sound 8-bit picture: named by the check and by the loader; every 8-bit mode reads as RGB."""
 
+import functools
+import http.server
 import io
+import threading
 
 import numpy as np
 import pytest
@@ -122,3 +125,38 @@ def test_loader_looks_at_the_label_file_of_segmentation_data(tmp_path):
     assert LoadPicture().transform(dict(results))["img_shape"] == (30, 40)
     detection = {"img_path": results["img_path"], "seg_map_path": None}
     assert LoadPicture().transform(detection)["img_shape"] == (30, 40)
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """Serves ``tmp_path`` over HTTP; gives the address."""
+    monkeypatch.setenv("no_proxy", "*")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    handler.func.log_message = lambda *_: None
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_pictures_and_labels_come_from_any_backend_of_mmengine(tmp_path, server):
+    (tmp_path / "a.jpg").write_bytes(JPEG)
+    Image.fromarray(np.full((30, 40), 7, np.uint8)).save(tmp_path / "a.png")
+    local = LoadPicture().transform({"img_path": str(tmp_path / "a.jpg")})["img"]
+    remote = {"img_path": f"{server}/a.jpg", "seg_map_path": f"{server}/a.png", "reduce_zero_label": True}
+    assert (LoadPicture().transform(dict(remote))["img"] == local).all()
+    file = {key: f"file://{tmp_path}/a.{end}" for key, end in (("img_path", "jpg"), ("seg_map_path", "png"))}
+    loader = LoadPicture(backend_args={"backend": "http"})
+    assert (loader.transform({**file, "reduce_zero_label": True})["img"] == local).all()
+
+
+def test_errors_of_other_backends_name_the_address(tmp_path, server):
+    (tmp_path / "a.jpg").write_bytes(JPEG)
+    with pytest.raises(DataError, match=r"http://127.*/no\.jpg: http error 404"):
+        LoadPicture().transform({"img_path": f"{server}/no.jpg"})
+    with pytest.raises(DataError, match=r"http://127.*/no\.png: http error 404"):
+        LoadPicture().transform(
+            {"img_path": f"{server}/a.jpg", "seg_map_path": f"{server}/no.png", "reduce_zero_label": True}
+        )
+    with pytest.raises(DataError, match=r"file://.*/a\.jpg: mmengine has no file backend for 'file'.*backend_args"):
+        LoadPicture().transform({"img_path": f"file://{tmp_path}/a.jpg"})

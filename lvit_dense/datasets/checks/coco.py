@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lvit_dense.datasets.checks.coco_filter import check_filter
 from lvit_dense.datasets.checks.coco_instances import check_annotation
 from lvit_dense.datasets.checks.finding import DataError, Finding
 from lvit_dense.datasets.checks.job import CHECKS, Job, Opened, Survey, missing_folder, wrong_heads
@@ -32,14 +33,16 @@ def survey_coco(job: Job) -> Survey:
     survey.findings += wrong_heads(job, len(job.classes()), str(file))
     survey.findings += _check_evaluators(job, file)
     survey.findings += _check_ids(content, str(file))
-    survey.findings += _check_annotations(job, content, str(file))
-    survey.findings += _check_empty(job, content, str(file))
+    annotations = _check_annotations(job, content, str(file))
+    survey.findings += annotations + check_filter(job, content, annotations, str(file))
     survey.tasks = [partial(_open, folder / image["file_name"], image, file.name) for image in content["images"]]
     return survey
 
 
 def read_coco(file: Path, job: Job) -> dict[str, Any]:
     """Read a COCO JSON and see that it has the three lists with the keys that everything needs.
+
+    Annotations may be absent where nothing reads them, as in the JSON of a test server.
 
     Raises:
         DataError: no such file, no JSON, or not COCO's.
@@ -53,6 +56,8 @@ def read_coco(file: Path, job: Job) -> dict[str, Any]:
         content = json.loads(file.read_bytes())
     except ValueError as error:
         raise DataError([Finding("bad-json", str(file), f"no JSON: {error}", "COCO's instances JSON", cure)]) from error
+    if job.format_only and isinstance(content, dict):
+        content.setdefault("annotations", [])
     needed = {
         "images": ("id", "file_name", "width", "height"),
         "annotations": ("id", "image_id", "category_id"),
@@ -62,6 +67,8 @@ def read_coco(file: Path, job: Job) -> dict[str, Any]:
         entries = content.get(name) if isinstance(content, dict) else None
         if not isinstance(entries, list):
             value = f"no list {name!r}" + (f" (keys: {', '.join(content)})" if isinstance(content, dict) else "")
+            if name == "annotations" and job.split != "train":
+                cure += f", or set {job.split}_evaluator.format_only=True to predict only"
             raise DataError([Finding("bad-json", str(file), value, f"lists {', '.join(needed)}", cure)])
         for entry in entries:
             absent = [key for key in keys if key not in entry]
@@ -112,7 +119,7 @@ def _check_evaluators(job: Job, file: Path) -> list[Finding]:
     findings = []
     for evaluator in job.evaluators:
         other = evaluator.get("ann_file")
-        if other and Path(other).absolute() != file.absolute():
+        if other and Path(other).resolve() != file.resolve():
             cure = f"Set {job.split}_evaluator.ann_file={file} with --cfg-options"
             value = "the metric's ann_file" + ("" if Path(other).is_file() else ", which does not exist")
             findings.append(Finding("evaluator-json", str(other), value, f"the data set's, {file}", cure))
@@ -136,32 +143,19 @@ def _check_annotations(job: Job, content: Mapping[str, Any], file: str) -> list[
     findings = []
     for annotation in content["annotations"]:
         image = images.get(annotation["image_id"])
-        who = f"annotation {annotation['id']}"
+        number = annotation["id"]
+        who = f"annotation {number}"
         if image is None:
             value, cure = f"{who} is of image {annotation['image_id']}", "Left out by mmdet; remove it"
-            findings.append(Finding("no-such-image", file, value, "an id in 'images'", cure, fatal=False))
+            findings.append(Finding("no-such-image", file, value, "an id in 'images'", cure, False, None, number))
             continue
         if annotation["category_id"] not in categories:
             value, cure = f"{who} has category {annotation['category_id']}", "Left out by mmdet; correct it"
-            findings.append(Finding("no-such-category", file, value, "an id in 'categories'", cure, fatal=False))
+            findings.append(
+                Finding("no-such-category", file, value, "an id in 'categories'", cure, False, None, number)
+            )
         findings += check_annotation(annotation, image, file, masks)
     return findings
-
-
-def _check_empty(job: Job, content: Mapping[str, Any], file: str) -> list[Finding]:
-    """Pictures without an object are dropped from training unless the config says otherwise."""
-    filled = {annotation["image_id"] for annotation in content["annotations"]}
-    empty = sum(image["id"] not in filled for image in content["images"])
-    if not content["images"] or (content["images"] and empty == len(content["images"]) and job.split == "train"):
-        value = f"{len(content['images'])} images, {empty} of them without an object"
-        return [Finding("no-data", file, value, "pictures with objects", f"Correct {job.key('ann_file')}")]
-    if not empty:
-        return []
-    dropped = job.split == "train" and (job.settings.get("filter_cfg") or {}).get("filter_empty_gt", False)
-    what = "are dropped from training (filter_cfg.filter_empty_gt=True)" if dropped else "are used"
-    value = f"{empty} of {len(content['images'])} images have no object and {what}"
-    cure = f"Set {job.key('filter_cfg.filter_empty_gt')}=False to train on them too" if dropped else "Nothing to do"
-    return [Finding("empty-pictures", file, value, "", cure, fatal=False)]
 
 
 def _open(path: Path, image: Mapping[str, Any], owner: str) -> Opened:

@@ -1,10 +1,13 @@
 """Checks of single COCO annotations: boxes, areas, polygons, run-length masks."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from lvit_dense.datasets.checks.finding import Finding
 
+# findings for which mmdet leaves the annotation out
+LEFT_OUT = frozenset({"zero-area", "degenerate-box", "no-such-image", "no-such-category"})
 _SKIP = "Correct the annotation, or leave it out with --skip-bad"
 
 
@@ -23,11 +26,7 @@ def check_annotation(
     def found(kind: str, value: str, expected: str, cure: str = _SKIP, fatal: bool = True) -> Finding:
         return Finding(kind, file, f"{who}: {value}", expected, cure, fatal, annotation=annotation.get("id"))
 
-    findings = _check_box(annotation, image, found)
-    if "area" not in annotation:
-        findings.append(
-            found("missing-area", "no 'area'", "the mask's area in pixels (mmdet and COCO evaluation use it)")
-        )
+    findings = _check_box(annotation, image, found) + _check_area(annotation, found)
     if not masks:
         return findings
     segmentation = annotation.get("segmentation")
@@ -40,7 +39,7 @@ def check_annotation(
 
 def _check_box(annotation: Mapping[str, Any], image: Mapping[str, Any], found: Callable[..., Finding]) -> list[Finding]:
     box = annotation.get("bbox")
-    if not isinstance(box, (list, tuple)) or len(box) != 4 or not all(isinstance(side, (int, float)) for side in box):
+    if not isinstance(box, (list, tuple)) or len(box) != 4 or not all(map(_is_number, box)):
         return [found("bad-box", f"bbox {box}", "[x, y, width, height] in pixels")]
     x, y, width, height = box
     across = min(x + width, image["width"]) - max(x, 0)
@@ -49,6 +48,20 @@ def _check_box(annotation: Mapping[str, Any], image: Mapping[str, Any], found: C
         value = f"bbox {box} in a picture of {image.get('width')}x{image.get('height')}"
         cure = "Correct it; mmdet leaves the instance out"
         return [found("degenerate-box", value, "a box of at least 1x1 pixels inside the picture", cure, fatal=False)]
+    return []
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value)
+
+
+def _check_area(annotation: Mapping[str, Any], found: Callable[..., Finding]) -> list[Finding]:
+    expected = "the mask's area in pixels (mmdet and COCO evaluation use it)"
+    area = annotation.get("area")
+    if not _is_number(area):
+        return [found("missing-area", f"area {area!r}" if "area" in annotation else "no 'area'", expected)]
+    if area <= 0:
+        return [found("zero-area", f"area {area}", expected, "Correct it; mmdet leaves the instance out", fatal=False)]
     return []
 
 

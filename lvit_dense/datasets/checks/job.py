@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mmengine.fileio import list_from_file
+
 from lvit_dense.catalog import Catalog
-from lvit_dense.datasets.checks.finding import Finding
+from lvit_dense.datasets.checks.finding import DataError, Finding
 
 
 class Opened(NamedTuple):
@@ -62,9 +64,36 @@ class Job:
         return Path(self.settings.get("data_root") or "", value)
 
     def classes(self) -> tuple[str, ...]:
-        """Class names in label order: the config's metainfo, else the data set class's own."""
-        own = (self.settings.get("metainfo") or {}).get("classes") or getattr(self.cls, "METAINFO", {}).get("classes")
-        return (own,) if isinstance(own, str) else tuple(own or ())
+        """Class names in label order: the config's metainfo, else the data set class's own.
+
+        A string is the path of a file with one class per line, as in mmengine.
+
+        Raises:
+            DataError: a string that is no such file; mmengine would take its letters for classes.
+        """
+        own = (self.settings.get("metainfo") or {}).get("classes")
+        if not isinstance(own, str):
+            return tuple(own or getattr(self.cls, "METAINFO", {}).get("classes") or ())
+        try:
+            return tuple(list_from_file(own))
+        except (OSError, ValueError, KeyError) as error:
+            value = f"the string {own!r}, which is no readable file"
+            expected = "a tuple of class names, or the path of a file with one class per line"
+            cure = f"If it is a class name, its comma is missing: classes=({own!r},)"
+            raise DataError([Finding("class-names", self.key("metainfo.classes"), value, expected, cure)]) from error
+
+    @property
+    def format_only(self) -> bool:
+        """Whether this split is predicted only, so that its annotations are not read."""
+        return bool(self.evaluators) and all(evaluator.get("format_only") for evaluator in self.evaluators)
+
+    @property
+    def remote(self) -> bool:
+        """Whether files are read through another backend of mmengine than the local disk."""
+        prefix = self.settings.get("data_prefix")
+        prefixes = prefix.values() if isinstance(prefix, Mapping) else (prefix,)
+        paths = (self.settings.get("data_root"), self.settings.get("ann_file"), *prefixes)
+        return bool(self.settings.get("backend_args")) or any("://" in str(path) for path in paths)
 
     def key(self, name: str) -> str:
         """The config key of a setting, for cures."""

@@ -111,7 +111,7 @@ def check_picture(file: str, size: tuple[int, int] | None = None, owner: str = "
 
 def missing_file(file: str, error: OSError | None = None) -> Finding:
     """The finding for a picture that is not there or cannot be opened."""
-    why = error.strerror if error is not None and error.strerror else "no such file"
+    why = (error.strerror or str(error)) if error is not None else "no such file"
     cure = "Complete the download, correct data_root or data_prefix, or leave it out with --skip-bad"
     return Finding("missing-file", file, why.lower(), "a readable file", cure, picture=file)
 

@@ -9,7 +9,7 @@ from typing import Any
 from mmengine.config import Config
 from mmengine.registry import DATASETS
 
-from lvit_dense.datasets.checks.finding import Finding, raise_fatal
+from lvit_dense.datasets.checks.finding import DataError, Finding, raise_fatal
 from lvit_dense.datasets.checks.job import CHECKS, Job, Opened, Survey
 
 QUICK_PICTURES = 16  # opened per data set at the start of a run: well under a second
@@ -104,8 +104,12 @@ def dataset_class(cfg: Config, name: str | type) -> type:
 
 def _survey(job: Job) -> Survey:
     """The survey of the class's own kind, or of the nearest base class that has a check."""
-    if job.settings.get("backend_args"):
-        return Survey([_unchecked(job, "its files are remote (backend_args)")])
+    if job.remote:
+        return Survey([_unchecked(job, "its files are remote (backend_args, or an address as path)")])
+    try:
+        job.classes()
+    except DataError as error:
+        return Survey(error.findings)
     for base in job.cls.__mro__:
         if base.__name__ in CHECKS.names():
             return CHECKS.get(base.__name__)(job)

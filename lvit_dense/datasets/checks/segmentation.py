@@ -3,13 +3,14 @@
 import inspect
 import io
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from mmengine.fileio import list_dir_or_file, list_from_file
 from PIL import Image
 
 from lvit_dense.datasets.checks.finding import DataError, Finding
@@ -48,10 +49,11 @@ class LabelRule(NamedTuple):
 @CHECKS.register("BaseSegDataset")
 def survey_segmentation(job: Job) -> Survey:
     """Survey pictures and label files of one split."""
-    prefix = job.settings.get("data_prefix") or {}
+    prefix = setting(job, "data_prefix") or {}
     root, pictures = job.path(""), job.path(prefix.get("img_path", ""))
-    labels = job.path(prefix["seg_map_path"]) if prefix.get("seg_map_path") else None
-    archive = _wrong_archive(root if root.is_dir() else root.parent)
+    labels = job.path(prefix["seg_map_path"]) if prefix.get("seg_map_path") is not None else None
+    picture_suffix, label_suffix = setting(job, "img_suffix"), setting(job, "seg_map_suffix")
+    archive = [] if label_suffix.endswith("_seg.png") else _wrong_archive(root if root.is_dir() else root.parent)
     for path, key in (
         (root, "data_root"),
         (pictures, "data_prefix.img_path"),
@@ -59,8 +61,12 @@ def survey_segmentation(job: Job) -> Survey:
     ):
         if path is not None and not path.is_dir():
             return Survey(archive or [missing_folder(job, path, key, LAYOUT)])
+    listed = job.path(job.settings.get("ann_file") or "")
+    if not listed.exists():
+        cure = f"Correct {job.key('ann_file')}, or leave it out to use every picture"
+        return Survey([Finding("missing-file", str(listed), "no such file", "a list of names without suffix", cure)])
     rule, findings = _rule(job)
-    picture_suffix, label_suffix = setting(job, "img_suffix"), setting(job, "seg_map_suffix")
+    findings += _check_need(job) if labels is None else []
     names = list_pictures(job, pictures, picture_suffix)
     if not names:
         value = f"no picture *{picture_suffix}"
@@ -79,12 +85,9 @@ def list_pictures(job: Job, folder: Path, suffix: str) -> list[str]:
     """Names without suffix below ``folder``, of ``ann_file`` where the config has one, in mmseg's order."""
     listed = job.path(job.settings.get("ann_file") or "")
     if job.settings.get("ann_file") and listed.is_file():
-        return [line.strip() for line in listed.read_text().splitlines() if line.strip()]
-    found: list[str] = []
-    for parent, _, files in os.walk(folder):
-        inside = os.path.relpath(parent, folder)
-        found += [os.path.normpath(os.path.join(inside, file)) for file in files if file.endswith(suffix)]
-    return sorted(name[: len(name) - len(suffix)] for name in found)
+        return [line.strip() for line in list_from_file(str(listed))]
+    found = list_dir_or_file(str(folder), list_dir=False, suffix=suffix, recursive=True)
+    return [name[: len(name) - len(suffix)] for name in sorted(found)]
 
 
 def setting(job: Job, name: str) -> Any:
@@ -96,6 +99,28 @@ def setting(job: Job, name: str) -> Any:
         if name in parameters:
             return parameters[name].default
     return None
+
+
+def _check_need(job: Job) -> list[Finding]:
+    """The finding for a data set without label files whose labels are read."""
+    pipeline = job.key("pipeline")
+    loads = _has_step(job.settings.get("pipeline") or (), "LoadAnnotations")
+    if not loads and (job.format_only or (job.split != "train" and not job.evaluators)):
+        return []
+    reader = f"{pipeline} has LoadAnnotations" if loads else "labels are needed"
+    value = f"no data_prefix.seg_map_path, but {reader}"
+    cure = f"remove LoadAnnotations from {pipeline}"
+    if not job.format_only:
+        predict = f"; to predict only, set {job.split}_evaluator.format_only=True and {cure}"
+        cure = f"set {job.key('data_prefix.seg_map_path')}" + (predict if job.split != "train" else "")
+    return [Finding("missing-labels", str(job.path("")), value, "a folder of label files", cure[0].upper() + cure[1:])]
+
+
+def _has_step(pipeline: Any, name: str) -> bool:
+    """Whether a transform of this type is in a pipeline, also within the views of TestTimeAug."""
+    if isinstance(pipeline, Mapping):
+        return pipeline.get("type") == name or _has_step(list(pipeline.values()), name)
+    return isinstance(pipeline, (list, tuple)) and any(_has_step(step, name) for step in pipeline)
 
 
 def _rule(job: Job) -> tuple[LabelRule, list[Finding]]:
@@ -214,19 +239,26 @@ def _check_values(present: Iterable[int], rule: LabelRule, label: Path, picture:
 
 
 def _conclude(rule: LabelRule, folder: str, key: str, opened: list[Opened]) -> list[Finding]:
-    """Doubts that only all label files together raise: nothing labelled, or one class only."""
+    """Doubts that only all label files together raise: nothing labelled, or one class only.
+
+    Few labels may be scribbles; where two classes shrink to the first and to ignored pixels, masks of 0 and 255, or of
+    0 and 1 with ``reduce_zero_label``, are a mistake.
+    """
     read = [one for one in opened if one.pixels]
     if not read:
         return []
     pixels, ignored = sum(one.pixels for one in read), sum(one.ignored for one in read)
     seen = frozenset().union(*(one.labels for one in read))
-    if pixels - ignored < FEWEST_LABELS * pixels or (rule.classes > 1 and len(seen) == 1 and ignored):
+    lone = rule.classes > 1 and len(seen) == 1 and ignored > 0
+    if pixels - ignored < FEWEST_LABELS * pixels or lone:
+        binary = lone and rule.classes == 2 and seen == {int(rule.reduce_zero_label)}
         value = (
             f"in {len(read)} label files {100 * ignored / pixels:.0f} % of the pixels are ignored and "
             f"the only class values are {sorted(seen) or 'none'}"
         )
-        cure = f"0/255 masks must become 0/1; for labels that begin at 0 set {key}=False"
-        return [Finding("no-labels", folder, value, f"labels of {rule.classes} classes: {rule.text()}", cure)]
+        cure = f"0/255 masks must become 0/1; for labels that begin at 0 set {key}=False; sparse labels may stay"
+        expected = f"labels of {rule.classes} classes: {rule.text()}"
+        return [Finding("no-labels", folder, value, expected, cure, fatal=binary or ignored == pixels)]
     return []
 
 

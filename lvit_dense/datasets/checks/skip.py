@@ -64,7 +64,7 @@ def _leave_out(job: Job, pictures: set[str], annotations: set[int], target: Path
         _write(file, json.dumps(content))
     elif "BaseSegDataset" in names:
         file = target.with_suffix(".txt")
-        folder = job.path((job.settings.get("data_prefix") or {})["img_path"])
+        folder = job.path((setting(job, "data_prefix") or {}).get("img_path", ""))
         suffix = setting(job, "img_suffix")
         kept_names = [n for n in list_pictures(job, folder, suffix) if str(folder / (n + suffix)) not in pictures]
         _write(file, "\n".join(kept_names) + "\n")
