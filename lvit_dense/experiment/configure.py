@@ -1,5 +1,6 @@
 """What the command line of ``tools/train.py`` and ``tools/test.py`` does to a config, before anything is built."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from lvit_dense.experiment.cell import SCRATCH, TEACHER, Cell
 from lvit_dense.experiment.metrics import METRICS
 from lvit_dense.experiment.reproduction import expectations
 from lvit_dense.experiment.suite import CONFIGS
-from lvit_dense.transfer import newest_checkpoint, read_source
+from lvit_dense.operators import OPERATORS
+from lvit_dense.transfer import PLANS, newest_checkpoint, read_source
 from lvit_dense.transfer.canonical import IMAGENET_MEAN, IMAGENET_STD
 
 PROVENANCE = "ProvenanceHook"  # states the ViT's parts in checkpoints, and refuses weights that do not fit
@@ -40,13 +42,15 @@ def set_arm(cfg: Config, cell: Cell, work_root: str, teacher: str | None) -> Non
     source = teacher or cfg.get("teacher")
     cfg.randomness = {"seed": cell.seed, **cfg.get("randomness", {})}
     if cell.task == "imagenet":
-        if source is None and (cell.init != "random" or cell.distill):
+        copies = PLANS.get(cell.init).needs_source
+        if source is None and (copies or cell.distill):
             raise ValueError(f"{cell.name} needs a teacher: give --teacher PATH, or 'teacher' in the config")
+        facts = teacher_facts(cfg)
         given = (cfg.model.pop("transfer", None) or {}).get("plan")
         if cell.init != "random":
             plan = {**given, "type": cell.init} if isinstance(given, dict) else cell.init
-            cfg.model.transfer = {"plan": plan, "source": source}
-        options = {**(cfg.model.pop("distill", None) or {}), "teacher": source}
+            cfg.model.transfer = {"plan": plan, **({"source": source, **facts} if copies else {})}
+        options = {**(cfg.model.pop("distill", None) or {}), "teacher": source, **facts}
         if cell.distill:
             cfg.model.distill = options
     elif cell.init == SCRATCH:
@@ -58,6 +62,17 @@ def set_arm(cfg: Config, cell: Cell, work_root: str, teacher: str | None) -> Non
     else:
         assert cell.upstream is not None
         cfg.model.backbone.transfer = {"plan": "pretrained", "source": str(cell.upstream.work_dir(work_root))}
+
+
+def teacher_facts(cfg: Config) -> dict[str, dict[str, Any]]:
+    """``dict(facts=...)`` of the ImageNet stage's teacher, which the file does not tell; empty where none are given.
+
+    It is one file that is copied and distilled, so facts given for one of them hold for both.
+    """
+    facts: dict[str, Any] = {}
+    for part in ("transfer", "distill"):
+        facts.update((cfg.model.get(part) or {}).get("facts") or {})
+    return {"facts": facts} if facts else {}
 
 
 def state_pixels(cfg: Config) -> None:
@@ -91,7 +106,12 @@ def check_sources(cfg: Config) -> None:
             raise FileNotFoundError(_missing(path))
 
 
-def adopt_native_parts(cfg: Config, teacher: str | None = None, native_parts: bool = False) -> dict[str, Any]:
+def adopt_native_parts(
+    cfg: Config,
+    teacher: str | None = None,
+    native_parts: bool = False,
+    facts: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Give the ViT the parts of the weights it starts from that its config does not set; return what was added.
 
     A run that continues one of our checkpoints takes all its parts. A student of a foreign teacher takes LayerScale
@@ -100,16 +120,28 @@ def adopt_native_parts(cfg: Config, teacher: str | None = None, native_parts: bo
     Args:
         teacher: a source named on the command line counts even for an arm that copies nothing from it, so that all
             arms of a comparison have one architecture.
+        facts: what that source does not tell about itself.
     """
     added: dict[str, Any] = {}
     backbone = cfg.model.backbone
-    sources = {owner[key] for owner, key in _source_places(cfg)} | ({teacher} if teacher else set())
+    sources = {teacher: facts} if teacher else {}
+    sources |= {owner[key]: owner.get("facts") for owner, key in _source_places(cfg)}
     for spec in sorted(sources):
-        source = read_source(spec)
+        source = read_source(spec, facts=sources[spec])
         parts = source.student_arguments(native_parts or source.family == "lvit_dense")
+        if parts.get("registers") and not _takes_registers(backbone):
+            parts["registers"] = 0
         for name in parts.keys() - backbone.keys():
             added[name] = backbone[name] = parts[name]
     return added
+
+
+def _takes_registers(backbone: ConfigDict) -> bool:
+    """Whether the operators can attend with tokens that lie on no grid; the others are those without class token."""
+    operators = backbone.get("operator", "relu")
+    operators = operators if isinstance(operators, list) else [operators]
+    names = [one if isinstance(one, str) else one["type"] for one in operators]
+    return all(OPERATORS.get(name).tokens.class_token for name in names)
 
 
 def keep_hooks(cfg: Config) -> str:

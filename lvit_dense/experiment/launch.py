@@ -71,13 +71,14 @@ def configure_training(args: argparse.Namespace) -> Config:
     cfg = load_config(args.config, args.cfg_options, args.recipe, args.data, training=True)
     cfg.launcher = args.launcher
     teacher = TEACHERS.get(args.teacher, args.teacher)
-    cell = _cell(args, cfg)
+    cell, facts = _cell(args, cfg), None
     if cell is None:
         name = Path(args.config).stem + (f"@seed{args.seed}" if args.seed else "")
         if args.seed is not None:
             cfg.randomness = {**cfg.get("randomness", {}), "seed": args.seed}
     else:
         name = cell.name
+        facts = configure.teacher_facts(cfg).get("facts")
         configure.set_arm(cfg, cell, args.work_root, teacher)
         if _is_the_papers(args):
             configure.expect_paper(cfg, cell)
@@ -86,7 +87,7 @@ def configure_training(args: argparse.Namespace) -> Config:
         print(warning)
     cfg.work_dir = args.work_dir or cfg.get("work_dir") or str(work_root(args.work_root, args.recipe, args.data) / name)
     configure.check_sources(cfg)
-    added = configure.adopt_native_parts(cfg, teacher, args.native_parts)
+    added = configure.adopt_native_parts(cfg, teacher, args.native_parts, facts)
     if added:
         print(f"the ViT takes from its source: {', '.join(f'{k}={v}' for k, v in added.items())}")
     if args.amp:
@@ -214,11 +215,12 @@ def _cell(args: argparse.Namespace, cfg: Config) -> Cell | None:
 
 
 def _is_the_papers(args: argparse.Namespace) -> bool:
-    """Whether a run's result can stand beside the paper's: a shipped config with its recipe, data and schedule."""
-    shipped = Path(args.config).resolve().parent == CONFIGS
-    other = ("dataset", "evaluator", "num_classes", "train_cfg")
+    """Whether a result can stand beside the paper's: a shipped config with its model, teacher, data and recipe."""
+    shipped = Path(args.config).resolve().parent == CONFIGS and args.recipe is None and args.data is None
+    own_teacher = args.native_parts or args.teacher not in (None, *TEACHERS)
+    other = ("model", "optim_wrapper", "param_scheduler", "train_cfg", "dataset", "evaluator", "batch_size")
     changed = any(part in key for key in args.cfg_options or {} for part in other)
-    return shipped and args.recipe is None and args.data is None and not changed
+    return shipped and not own_teacher and not changed
 
 
 def _replace_sync_bn(node: object) -> bool:

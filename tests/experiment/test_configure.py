@@ -55,6 +55,31 @@ def test_native_parts_are_taken_when_asked_for(tmp_path):
     assert native.model.backbone.registers == 4
 
 
+def test_native_parts_leave_registers_to_operators_that_can_take_them(tmp_path):
+    path = tmp_path / "registers.pth"
+    torch.save(ViT((192, 12, 3), "softmax", init_values=1e-5, registers=4).state_dict(), path)
+    cfg = configure_training(flags("imagenet_ttt_tiny.py", init="copy", teacher=str(path), native_parts=True))
+    assert cfg.model.backbone.registers == 0
+
+
+def test_facts_of_the_teacher_hold_for_what_is_copied_and_for_the_student(teacher):
+    options = {"model.distill.facts.act_layer": "quick_gelu"}
+    for init, distill in (("copy", True), ("copy", False), ("random", False)):
+        given = {"init": init, "distill": distill, "teacher": teacher, "native_parts": True, "cfg_options": options}
+        model = configure_training(flags("imagenet_relu_tiny.py", **given)).model
+        assert model.backbone.act_layer == "quick_gelu"
+        assert all(
+            model[part].facts == {"act_layer": "quick_gelu"} for part in ("transfer", "distill") if part in model
+        )
+    assert "source" in configure_training(flags("imagenet_relu_tiny.py", **given | {"init": "copy"})).model.transfer
+
+
+@pytest.mark.parametrize("init", ["mimetic", "impulse"])
+def test_plans_that_copy_nothing_read_no_weights(init):
+    cfg = configure_training(flags("imagenet_relu_tiny.py", init=init))
+    assert cfg.model.transfer == {"plan": init}
+
+
 def test_without_flags_an_imagenet_run_is_random_and_needs_no_weights():
     cfg = configure_training(flags("imagenet_relu_tiny.py"))
     assert "transfer" not in cfg.model and "distill" not in cfg.model
@@ -207,7 +232,15 @@ def test_own_data_is_not_compared_with_the_paper():
         return any(hook.type == "ExpectedMetricHook" for hook in cfg.custom_hooks)
 
     assert compared() and compared(**{"train_dataloader.num_workers": 2})
-    assert not compared(**{"val_dataloader.dataset.root": "mine"})
+    for options in ({"val_dataloader.dataset.root": "mine"}, {"model.backbone.operator": "elu"}):
+        assert not compared(**options)
+
+
+def test_another_teacher_is_not_compared_with_the_paper(tmp_path):
+    path = tmp_path / "teacher.pth"
+    torch.save(ViT("base", "softmax").state_dict(), path)
+    cfg = configure_training(flags("imagenet_relu_base.py", init="copy", teacher=str(path)))
+    assert not any(hook.type == "ExpectedMetricHook" for hook in cfg.custom_hooks)
 
 
 def test_a_config_that_replaces_the_hooks_keeps_the_check_of_weights_and_hears_what_it_lost(tmp_path, capsys):
