@@ -114,8 +114,8 @@ def adopt_native_parts(
 ) -> dict[str, Any]:
     """Give the ViT the parts of the weights it starts from that its config does not set; return what was added.
 
-    A run that continues one of our checkpoints takes all its parts. A student of a foreign teacher takes LayerScale
-    (folding it away ruins training), starting at 1 where it is not copied, and with ``native_parts`` the rest.
+    A run that continues one of our checkpoints takes all its parts. A student of a foreign teacher takes LayerScale,
+    starting at 1 where it is not copied, and with ``native_parts`` the rest.
 
     Args:
         teacher: a source named on the command line counts even for an arm that copies nothing from it, so that all
