@@ -46,11 +46,14 @@ class MaskRCNNTTA(BaseTTAModel):
         raise NotImplementedError("MaskRCNNTTA merges boxes and masks in test_step")
 
     def _detect(self, views: list[tuple[Tensor, Any]]) -> Any:
+        from mmdet.models.utils.misc import samplelist_boxtype2tensor
+
         result = self._merge([self._boxes(image, sample) for image, sample in views])
         sample = views[0][1]
         if self.module.roi_head.with_mask:
             result = self._with_masks(result, views)
         sample.pred_instances = result
+        samplelist_boxtype2tensor([sample])  # of the truth, as the preprocessor does it: pictures are drawn from both
         return sample
 
     def _boxes(self, image: Tensor, sample: Any) -> InstanceData:

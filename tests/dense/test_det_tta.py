@@ -46,6 +46,22 @@ def test_one_view_or_copies_of_it_equal_the_plain_path(model, scale, copies):
     equal(result.pred_instances, predict(model, view(scale)))
 
 
+def test_truth_and_prediction_can_be_drawn(model, tmp_path):
+    from mmdet.structures.bbox import HorizontalBoxes
+    from mmdet.visualization import DetLocalVisualizer
+
+    image, sample = view()
+    sample.gt_instances = detection_sample(H, W, [(5, 5, 40, 30)])[1].gt_instances
+    sample.gt_instances.bboxes = HorizontalBoxes(sample.gt_instances.bboxes)  # as the pipeline gives it
+    (result,) = MaskRCNNTTA(model).test_step(collate((image, sample)))
+    assert isinstance(result.gt_instances.bboxes, torch.Tensor)
+    visualizer = DetLocalVisualizer(name="truth and prediction")
+    visualizer.dataset_meta = dict(classes=("a", "b", "c"), palette=[(255, 0, 0)] * 3)
+    picture = tmp_path / "drawn.png"
+    visualizer.add_datasample("drawn", image.permute(1, 2, 0).numpy(), result, out_file=str(picture))
+    assert picture.stat().st_size > 0
+
+
 def test_a_flipped_view_is_turned_back(model):
     (result,) = MaskRCNNTTA(model).test_step(collate(view(flip=True)))
     mirrored = view(flip=True)
