@@ -11,7 +11,8 @@ Printed are: the family (told by the keys, not by the file's name), the architec
 rows, each group of weights, what the file holds besides, and per plan what a student with --operator would get: tensors
 copied, resized, random on purpose, dropped on purpose, or why the plan is impossible.
 
-The exit code is 1 if the file cannot be read as a ViT, else 0. docs/transfer.md explains families, groups and plans.
+The exit code is 1 if the file cannot be read as a ViT, or a fact or the operator does not fit, 2 for a wrong flag, else
+0. docs/transfer.md explains families, groups and plans.
 """
 
 import argparse
@@ -24,28 +25,30 @@ from typing import Any
 def parse_args() -> argparse.Namespace:
     """Flags."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("source", help="a .pth, .pt, .bin, .ckpt, .safetensors or .npz file, or timm:NAME")
+    parser.add_argument("source", help="a .pth, .pt, .pth.tar, .bin, .ckpt, .safetensors or .npz file, or timm:NAME")
     parser.add_argument("--operator", default="relu", help="attention operator of the student (default relu)")
-    parser.add_argument("--img-size", type=int, default=224, help="pre-training size of the student (default 224)")
-    parser.add_argument("--patch-size", type=int, help="patch size of the student (default: the source's)")
-    parser.add_argument("--grid", nargs=2, type=int, metavar=("H", "W"), help="token grid of the stored position rows")
-    parser.add_argument("--facts", nargs="+", default=[], metavar="NAME=VALUE", help="facts that no key tells")
+    parser.add_argument(
+        "--img-size", type=_positive, default=224, help="pre-training size of the student (default 224)"
+    )
+    parser.add_argument("--patch-size", type=_positive, help="patch size of the student (default: the source's)")
+    parser.add_argument("--grid", nargs=2, type=_positive, metavar=("H", "W"), help="token grid of the position rows")
+    parser.add_argument("--facts", nargs="+", type=_fact, default=[], metavar="NAME=VALUE", help="facts no key tells")
     return parser.parse_args()
 
 
 def main() -> int:
     """Read, print, and return the exit code."""
     args = parse_args()
-    from lvit_dense.transfer import SourceError, read_source
+    from lvit_dense.transfer import read_source
 
-    facts = dict(entry.split("=", 1) for entry in args.facts)
     try:
-        source = read_source(args.source, grid=args.grid, facts={name: _value(text) for name, text in facts.items()})
-    except (SourceError, FileNotFoundError) as error:
-        print(error, file=sys.stderr)
+        source = read_source(args.source, grid=args.grid, facts=dict(args.facts))
+        text = plans(source, args.operator, args.img_size, args.patch_size or source.facts.patch_size)
+    except (ValueError, KeyError, TypeError, OSError) as error:  # what wrong files, facts and operators raise
+        print(error.args[0] if isinstance(error, KeyError) else error, file=sys.stderr)
         return 1
     print(describe(source))
-    print(plans(source, args.operator, args.img_size, args.patch_size or source.facts.patch_size))
+    print(text)
     return 0
 
 
@@ -117,12 +120,21 @@ def plans(source: Any, operator: str, img_size: int, patch_size: int) -> str:
     return "\n".join(lines)
 
 
-def _value(text: str) -> Any:
-    """``12`` as a number, ``quick_gelu`` as it is."""
+def _fact(entry: str) -> tuple[str, Any]:
+    """``num_heads=12`` with a number, ``act_layer=quick_gelu`` as it is."""
+    name, equals, text = entry.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{entry!r} is not NAME=VALUE")
     try:
-        return ast.literal_eval(text)
+        return name, ast.literal_eval(text)
     except (ValueError, SyntaxError):
-        return text
+        return name, text
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return int(text)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from lvit_dense.transfer.canonical import SourceError
 
-SUFFIXES = (".pth", ".pt", ".bin", ".ckpt", ".safetensors", ".npz")
+# MoCo's .pth.tar is what torch.save wrote, no archive.
+SUFFIXES = (".pth", ".pt", ".bin", ".ckpt", ".pth.tar", ".pt.tar", ".safetensors", ".npz")
 # Parts of a training checkpoint that are no weights of the model.
 _NOT_WEIGHTS = ("optimizer", "optimizers", "scaler", "lr_scheduler", "param_schedulers", "message_hub", "meta")
 
@@ -86,7 +87,7 @@ def load_file_tensors(spec: str) -> RawCheckpoint:
         path = newest_checkpoint(path)
     if not path.is_file():
         raise FileNotFoundError(f"no checkpoint at {spec!r}; give a file ({', '.join(SUFFIXES)}) or 'timm:MODEL_NAME'")
-    if path.suffix not in SUFFIXES:
+    if not path.name.endswith(SUFFIXES):
         raise SourceError(f"{spec}: unknown suffix {path.suffix!r}, expected one of {', '.join(SUFFIXES)}")
     tree = _load(path)
     tensors = {name: value for name, value in _flatten(tree) if name.split(".")[0] not in _NOT_WEIGHTS}
@@ -137,8 +138,9 @@ def _load(path: Path) -> Any:
 
 
 def _damaged(path: Path, error: Exception) -> SourceError:
+    kind = next(suffix for suffix in SUFFIXES if path.name.endswith(suffix))
     return SourceError(
-        f"{path}: not a complete {path.suffix} file; it has {path.stat().st_size} bytes ({_first_line(error)}). "
+        f"{path}: not a complete {kind} file; it has {path.stat().st_size} bytes ({_first_line(error)}). "
         f"Cure: fetch or save it again"
     )
 

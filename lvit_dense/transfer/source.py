@@ -13,6 +13,7 @@ from lvit_dense.transfer.canonical import Source, SourceError, SourceFacts, infe
 from lvit_dense.transfer.loading import RawCheckpoint, load_file_tensors, tensors_sha256
 from lvit_dense.transfer.reader import READERS, CheckpointReader, View, open_view
 from lvit_dense.vit import ViT
+from lvit_dense.vit.trunk import ACTIVATIONS
 
 
 def read_source(
@@ -33,11 +34,21 @@ def read_source(
     grid = None if grid is None else Grid(*grid)
     known = dict(facts or {})
     check_arguments("read_source's facts", SourceFacts, known)
+    if known.get("grid") is not None:
+        try:
+            known["grid"] = Grid(*known["grid"])  # a list in configs
+        except TypeError:
+            raise TypeError(f"read_source's facts: grid must be (height, width), got {known['grid']!r}") from None
     if spec.startswith("timm:"):
         raw, stated = _from_timm(spec)
         known = {**stated, **known}
     else:
         raw = load_file_tensors(spec)
+    if known.get("act_layer", "gelu") not in ACTIVATIONS:
+        raise SourceError(
+            f"{spec}: its activation is {known['act_layer']}, expected one of {', '.join(ACTIVATIONS)}. Cure: "
+            f"facts=dict(act_layer=...) with one of them, where a nearly equal function will do"
+        )
     family, reader, view = _recognise(raw, grid or known.get("grid"))
     converted = reader.convert(view)
     state = {name: value.float().contiguous() for name, value in converted.state.items()}
@@ -121,15 +132,33 @@ def _from_timm(spec: str) -> tuple[RawCheckpoint, dict[str, Any]]:
             f"cannot get {spec!r} from timm's cache or the network ({first}). Cure: check the name and the connection, "
             f"or fetch the file elsewhere and give its path"
         ) from error
+    _check_blocks(spec, model)
     state = model.state_dict()
     trained = getattr(model, "pretrained_cfg", None) or {}
     stated: dict[str, Any] = {
         f"pixel_{key}": tuple(trained[key]) for key in ("mean", "std") if trained.get("mean") and trained.get("std")
     }
-    if hasattr(model, "blocks") and hasattr(model.patch_embed, "grid_size"):
-        block = model.blocks[0]
-        stated |= dict(
-            num_heads=block.attn.num_heads, norm_eps=block.norm1.eps, grid=Grid(*model.patch_embed.grid_size)
-        )
-        stated["act_layer"] = "quick_gelu" if "Quick" in type(block.mlp.act).__name__ else "gelu"
+    block = model.blocks[0]
+    stated |= dict(num_heads=block.attn.num_heads, norm_eps=block.norm1.eps, grid=Grid(*model.patch_embed.grid_size))
+    activation = type(block.mlp.act).__name__
+    stated["act_layer"] = {"GELU": "gelu", "QuickGELU": "quick_gelu"}.get(activation, activation)
     return RawCheckpoint(spec, tensors_sha256(state), state), stated
+
+
+def _check_blocks(spec: str, model: Any) -> None:
+    """Refuse timm models that may have the keys of a ViT or BEiT and compute another function (post-norm, RoPE)."""
+    from timm.models import beit, deit, vision_transformer
+
+    plain = vision_transformer.Block
+    accepted = {
+        vision_transformer.VisionTransformer: plain,
+        deit.VisionTransformerDistilled: plain,
+        beit.Beit: beit.Block,
+    }
+    blocks = {type(block) for block in getattr(model, "blocks", ())}
+    if blocks != {accepted.get(type(model))}:
+        found = " and ".join(sorted(block.__name__ for block in blocks)) or "no blocks"
+        raise SourceError(
+            f"{spec}: its class {type(model).__name__}, of {found}, may compute another function under equal keys; "
+            f"accepted are {', '.join(kind.__name__ for kind in accepted)}, each with timm's standard Block"
+        )

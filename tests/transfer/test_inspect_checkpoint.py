@@ -40,11 +40,32 @@ def test_facts_and_grid_from_the_command_line(tmp_path, capsys, monkeypatch):
     assert code == 1 and "pass grid=(height, width)" in err
     code, out, _ = run(capsys, monkeypatch, path, "--grid", "3", "8", "--facts", "num_heads=6", "act_layer=quick_gelu")
     assert code == 0 and "num_heads 6, mlp_ratio 4" in out and "grid 3x8" in out and "'quick_gelu'" in out
+    code, out, _ = run(capsys, monkeypatch, path, "--facts", "grid=(3,8)")
+    assert code == 0 and "grid 3x8" in out
 
 
 def test_a_file_that_cannot_be_read(tmp_path, capsys, monkeypatch):
     code, out, err = run(capsys, monkeypatch, str(tmp_path / "none.pth"))
     assert code == 1 and not out and "no checkpoint at" in err
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "message"),
+    [
+        (["--facts", "foo=1"], 1, "read_source's facts has no argument 'foo'"),
+        (["--facts", "num_heads=7"], 1, "the width must be a multiple of the number of heads, got 192 and 7"),
+        (["--facts", "grid=5"], 1, "grid must be (height, width), got 5"),
+        (["--operator", "rleu"], 1, "did you mean 'relu'"),
+        (["--facts", "num_heads"], 2, "argument --facts: 'num_heads' is not NAME=VALUE"),
+        (["--img-size", "0"], 2, "argument --img-size: '0' is not a positive number"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_flags_end_in_one_line(flags, code, message, write, capsys, monkeypatch):
+    found, out, err = run(capsys, monkeypatch, write("timm", native_vit("timm")), *flags)
+    *usage, line = err.splitlines()
+    assert found == code and not out and message in line
+    assert all(text.startswith(("usage: ", " ")) for text in usage)
 
 
 def test_help_teaches_and_imports_stay_light(write):

@@ -18,6 +18,7 @@ from tests.transfer.conftest import ARCH, PATCH, SIDE, native_vit, save
 
 REAL = Path(os.environ.get("LVIT_REAL_DATA", Path(__file__).resolve().parents[3] / "shared" / "real"))
 COMMON = {"img_size": SIDE, "patch_size": PATCH, "num_classes": 0, **ARCH}
+WITHOUT_CLASS = {"class_token": False, "global_pool": "avg", "fc_norm": False}
 
 
 def shake(model):
@@ -43,13 +44,14 @@ def largest_difference(path, reference, family, size=SIDE, **options):
     ("options", "family"),
     [
         ({}, "timm"),
-        ({"class_token": False, "global_pool": "avg", "fc_norm": False}, "timm"),
+        (WITHOUT_CLASS, "timm"),
         ({"init_values": 1.0, "no_embed_class": True}, "timm"),  # DeiT III
         ({"init_values": 1.0}, "dinov2"),
         ({"init_values": 1.0, "reg_tokens": 4, "no_embed_class": True}, "dinov2"),
+        ({"init_values": 1.0, "reg_tokens": 1, "no_embed_class": True, **WITHOUT_CLASS}, "dinov2"),
         ({"qkv_bias": False, "mlp_ratio": 3.0}, "timm"),
     ],
-    ids=["deit", "avg", "deit3", "dinov2", "dinov2-registers", "no-bias"],
+    ids=["deit", "avg", "deit3", "dinov2", "dinov2-registers", "registers-only", "no-bias"],
 )
 def test_timm_files(options, family, tmp_path):
     model = shake(VisionTransformer(**COMMON, **options))

@@ -9,9 +9,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from lvit_dense.experiment.teachers import TEACHERS
 from lvit_dense.transfer import READERS, SourceError, build_teacher, read_source
 from lvit_dense.transfer.loading import tensors_sha256
-from tests.transfer.conftest import save, tiny_vit
+from tests.transfer.conftest import native_vit, save, tiny_vit
 
 
 class Payload:
@@ -32,6 +33,22 @@ def test_kinds_of_file_give_the_same_tensors(suffix, tmp_path):
     source = read_source(str(path))
     assert all(v.dtype == torch.float32 and torch.equal(v, state[n].float()) for n, v in source.state.items())
     assert len(source.sha256) == 64
+
+
+@pytest.mark.parametrize(
+    ("family", "name"),
+    [(family, TEACHERS[family]) for family in ("mocov3", "ibot")]
+    + [("mocov3", "vit-s-300ep.pth.tar"), ("timm", "model_best.pt.tar")],
+)
+def test_names_of_official_files(family, name, write, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.makedirs("weights")
+    os.replace(write(family, native_vit(family)), name)
+    assert read_source(name).family == family
+    with open(name, "r+b") as file:
+        file.truncate(100)
+    with pytest.raises(SourceError, match=rf"not a complete {name[name.index('.p') :]} file"):
+        read_source(name)
 
 
 def test_legacy_torch_file(tmp_path):
@@ -238,42 +255,6 @@ def test_checkpoint_of_a_real_runner(tmp_path):
     assert source.family == "lvit_dense" and source.facts.num_heads == 3
     assert all(torch.equal(source.state[n], v) for n, v in model.vit.state_dict().items())
     assert read_source(str(tmp_path)).sha256 == source.sha256  # the run's folder
-
-
-def test_timm_names(monkeypatch):
-    import timm
-
-    def offline(name, pretrained):
-        raise OSError("no route to host\nsecond line")
-
-    monkeypatch.setattr(timm, "create_model", offline)
-    with pytest.raises(
-        SourceError, match=r"cannot get 'timm:deit_tiny'.*\(OSError: no route to host\)\. Cure"
-    ) as error:
-        read_source("timm:deit_tiny")
-    assert "\n" not in str(error.value)
-
-
-def test_timm_models_tell_what_files_do_not(monkeypatch):
-    import timm
-
-    create = timm.create_model
-
-    def fresh(name, pretrained):
-        torch.randn(3)  # a model's random initialisation
-        return create(name, pretrained=False, img_size=(32, 64), embed_dim=96, depth=2, num_heads=4)
-
-    monkeypatch.setattr(timm, "create_model", fresh)
-    torch.manual_seed(3)
-    expected = torch.randn(2)
-    torch.manual_seed(3)
-    source = read_source("timm:vit_base_patch16_clip_quickgelu_224")
-    assert torch.equal(torch.randn(2), expected)  # the user's seed goes on undisturbed
-    facts = source.facts
-    assert (facts.num_heads, facts.heads_assumed, facts.grid) == (4, False, (2, 4))
-    assert (facts.pre_norm, facts.act_layer, facts.norm_eps) == (True, "quick_gelu", 1e-5)
-    assert facts.pixel_mean == (0.48145466, 0.4578275, 0.40821073)  # of timm's own configuration of this model
-    assert source.family == "timm" and len(source.sha256) == 64
 
 
 def test_tensor_checksum_tells_names_shapes_and_bits():

@@ -86,6 +86,7 @@ def test_grid_that_is_not_square(tmp_path):
     with pytest.raises(SourceError, match=r"24 of them for patches, but grid=\(2, 11\) needs 22"):
         read_source(str(tmp_path / "a.pth"), grid=(2, 11))
     assert read_source(str(tmp_path / "a.pth"), grid=(3, 8)).facts.grid == (3, 8)
+    assert read_source(str(tmp_path / "a.pth"), facts={"grid": [3, 8]}).facts.grid == (3, 8)  # as configs give it
 
 
 def test_facts_that_no_key_tells(tmp_path):
@@ -115,6 +116,13 @@ def test_class_row_is_added_where_positions_are_for_patches_only(tmp_path, image
     torch.save(state, tmp_path / "a.pth")
     source = read_source(str(tmp_path / "a.pth"))
     assert source.family == "timm" and torch.equal(source.state["pos_embed"], vit.pos_embed)
+
+    original = {name.replace("ls1.gamma", "gamma_1").replace("ls2.gamma", "gamma_2"): v for name, v in state.items()}
+    torch.save({"model": original}, tmp_path / "a.pth")  # DeiT III's own repository
+    source = read_source(str(tmp_path / "a.pth"))
+    expected = vit.state_dict()
+    assert source.family == "timm" and source.state.keys() == expected.keys()
+    assert all(torch.equal(source.state[name], value) for name, value in expected.items())
 
 
 def test_original_and_shared_forms(tmp_path, images):

@@ -44,7 +44,11 @@ class BEiTReader(CheckpointReader):
         """See :class:`CheckpointReader`."""
         if not view.has(r"blocks\.\d+\.attn\.q_bias"):
             return "no blocks.*.attn.q_bias"
+        if "reg_token" in view.state:
+            return "registers, which BEiT has not"
         state, _ = _renamed(view.state)
+        if "pos_embed" not in state and not any(name.endswith("operator.bias.table") for name in state):
+            return "neither a relative position table nor pos_embed: positions that no key tells, such as rotary ones"
         return not_canonical(state)
 
     def convert(self, view: View) -> Converted:

@@ -33,7 +33,7 @@ class DINOv2Reader(CheckpointReader):
     def convert(self, view: View) -> Converted:
         """See :class:`CheckpointReader`."""
         state, dropped = _renamed(view.state)
-        if has_patch_rows_only(state, view.grid):  # timm adds the class row to the class token
+        if "cls_token" in state and has_patch_rows_only(state, view.grid):  # timm adds the class row to the class token
             state["pos_embed"] = with_class_row(state["pos_embed"])
         return Converted(state, dropped=dropped)
 

@@ -6,15 +6,25 @@ from torch import Tensor, cat, randn
 
 from lvit_dense.operators import Grid
 from lvit_dense.transfer.canonical import square_side
-from lvit_dense.transfer.reader import READERS, CheckpointReader, Converted, View, not_canonical, take, with_class_row
+from lvit_dense.transfer.reader import (
+    READERS,
+    CheckpointReader,
+    Converted,
+    View,
+    not_canonical,
+    take,
+    translate,
+    with_class_row,
+)
 from lvit_dense.vit import ViT
 
+_LAYER_SCALE = {"blocks.*.gamma_1": "blocks.*.ls1.gamma", "blocks.*.gamma_2": "blocks.*.ls2.gamma"}
 _DISTILLED = r"dist_token|head_dist\.(weight|bias)"
 
 
 @READERS.register("timm")
 class TimmReader(CheckpointReader):
-    """Every key is canonical but the distillation token and head of DeiT-distilled."""
+    """Every key is canonical but DeiT-distilled's token and head, and LayerScale in DeiT III's own repository."""
 
     title = "timm / DeiT"
 
@@ -24,15 +34,15 @@ class TimmReader(CheckpointReader):
             return f"prefix {view.prefix!r} belongs to a self-supervised training file"
         if view.prefix == "model." and "fc_norm.weight" in view.state:
             return "'model' with fc_norm is MAE's fine-tuned layout"
-        dino = "reg_token" in view.state or not has_patch_rows_only(view.state, view.grid)
-        if dino and view.has(r"blocks\.\d+\.ls1\.gamma"):
+        state, _ = _renamed(view.state)
+        dino = "reg_token" in state or not has_patch_rows_only(state, view.grid)
+        if dino and any(name.endswith(".ls1.gamma") for name in state):
             return "LayerScale with registers or a class position row is DINOv2's layout"
-        state, _ = without_distillation(view.state)
         return not_canonical(state)
 
     def convert(self, view: View) -> Converted:
         """See :class:`CheckpointReader`."""
-        state, dropped = without_distillation(view.state)
+        state, dropped = _renamed(view.state)
         if "cls_token" in state and has_patch_rows_only(state, view.grid):
             state["pos_embed"] = with_class_row(state["pos_embed"])
         return Converted(state, dropped=dropped)
@@ -55,6 +65,12 @@ def without_distillation(state: dict[str, Tensor]) -> tuple[dict[str, Tensor], d
         kept["pos_embed"] = cat([rows[:, :1], rows[:, 2:]], 1)
     take(kept, dropped, _DISTILLED, "DeiT's distillation token, with its position row and head")
     return kept, dropped
+
+
+def _renamed(original: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """DeiT III's gamma_1 and gamma_2 are LayerScale; so are those of BEiT and of rotary models, which are not ours."""
+    others = "pos_embed" not in original or any(name.endswith(".attn.q_bias") for name in original)
+    return without_distillation(original if others else translate(original, _LAYER_SCALE))
 
 
 def has_patch_rows_only(state: dict[str, Tensor], grid: Grid | None) -> bool:
