@@ -21,7 +21,7 @@ class TimmDataset(Dataset):
 
     Args:
         root: folder of the data; for an ImageFolder it holds ``train/<class>/*`` and ``val/<class>/*``.
-        split: ``"train"`` or ``"val"`` (``"validation"``), a folder below root or a split that the data set knows.
+        split: ``"train"``, ``"val"`` or another folder below root, or a split that the data set knows.
         name: ``""`` = ImageFolder, a set of torchvision such as ``"torch/cifar10"`` or ``"torch/flowers102"``, or
             another of timm's names (``"hfds/..."``, ...).
         transform: arguments of :func:`timm.data.create_transform`; ``is_training`` follows ``split``.
@@ -29,6 +29,7 @@ class TimmDataset(Dataset):
 
     Raises:
         FileNotFoundError: no such root or split, or no data and no ``download``.
+        ValueError: a split that the set does not have, or training pictures under a name that would not be augmented.
     """
 
     @naming_unknown_arguments
@@ -40,6 +41,8 @@ class TimmDataset(Dataset):
         name: str = "",
         download: bool = False,
     ) -> None:
+        if split != "train" and split.startswith("train"):
+            raise ValueError(f"split={split!r} would be read without augmentation: call the training folder 'train'")
         self.split = split
         # torchvision's data sets hand out pictures as they are stored, grey ones (MNIST and its kin) among them
         changes = v2.Compose([v2.RGB(), create_transform(is_training=split == "train", **transform)])

@@ -8,6 +8,10 @@ import torchvision.datasets
 from timm.data import create_dataset
 from torch.utils.data import Dataset
 
+from lvit_dense.catalog import suggest
+
+SPLITS = ("train", "val", "test")
+
 
 class TorchvisionSet(NamedTuple):
     """A data set of torchvision.
@@ -49,12 +53,15 @@ def expected_layout(name: str, root: str | Path) -> str:
 
 
 def open_set(name: str, root: str, split: str, transform: Callable[[Any], Any], download: bool) -> Dataset:
-    """Open one split, ``"train"`` or any other name for the test pictures.
+    """Open one split: ``"train"``; ``"val"`` and ``"test"`` are both the test pictures.
 
     Raises:
+        ValueError: another split.
         FileNotFoundError: the data is not there, or not whole.
     """
     known = SETS[name]
+    if split not in SPLITS:
+        raise ValueError(f"{name} has no split {split!r}: {suggest(split, SPLITS)}")
     if not download and not (Path(root) / known.folder).is_dir():
         raise FileNotFoundError(f"no data of {name}: {expected_layout(name, root)}")
     try:

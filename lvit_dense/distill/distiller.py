@@ -66,6 +66,10 @@ class Distiller:
         ):
             if value not in valid:
                 raise DistillError(f"distill.{name}={value!r}: {suggest(value, valid)}")
+        if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not weight >= 0:
+            raise DistillError(f"distill.weight={weight!r}: expected a number of at least 0")
+        if blocks is not None and not all(isinstance(block, int) for block in blocks):
+            raise DistillError(f"distill.blocks={blocks!r}: expected whole numbers, the indices of blocks")
         depth = len(teacher.blocks)
         self.blocks = list(range(depth)) if blocks is None else sorted(set(blocks))
         if not self.blocks or self.blocks[0] < 0 or self.blocks[-1] >= depth:

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from mmengine.logging import MessageHub
 from mmengine.model import BaseDataPreprocessor, BaseModel
 from mmengine.registry import MODELS
 from timm.data import Mixup
+from timm.data.mixup import mixup_target
 from timm.layers import trunc_normal_
 from timm.loss import LabelSmoothingCrossEntropy, SoftTargetCrossEntropy
 from torch import Tensor, nn
@@ -14,7 +16,7 @@ from torch import Tensor, nn
 from lvit_dense.catalog import check_arguments, naming_unknown_arguments
 from lvit_dense.distill import Distiller, DistillError
 from lvit_dense.models.start import check_start, start_from
-from lvit_dense.transfer import TransferReport, build_teacher, pixel_change, read_source
+from lvit_dense.transfer import SourceError, TransferReport, build_teacher, pixel_change, read_source
 from lvit_dense.transfer.canonical import IMAGENET_MEAN, IMAGENET_STD
 from lvit_dense.vit import ViT
 
@@ -36,8 +38,18 @@ class ImageBatch(BaseDataPreprocessor):
         """Return the batch; mixed targets are (B, num_classes) probabilities."""
         data = self.cast_data(data)
         if training and self.mixup is not None:
-            data["inputs"], data["targets"] = self.mixup(data["inputs"], data["targets"])
+            data["inputs"], data["targets"] = self._mix(data["inputs"], data["targets"], self.mixup)
         return data
+
+    @staticmethod
+    def _mix(images: Tensor, targets: Tensor, mixup: Mixup) -> tuple[Tensor, Tensor]:
+        """Mix pairs of pictures; the last one of an odd batch, which timm refuses, stays as it is."""
+        even = len(images) - len(images) % 2
+        last = mixup_target(targets[even:], mixup.num_classes, 1.0, mixup.label_smoothing)
+        if even == 0:
+            return images, last
+        mixed, labels = mixup(images[:even], targets[:even])
+        return torch.cat([mixed, images[even:]]), torch.cat([labels, last])
 
 
 @MODELS.register_module()
@@ -129,14 +141,17 @@ class LinearViTClassifier(BaseModel):
         """The teacher beside this student, read when first wanted (never for prediction)."""
         if not self._distiller:
             options = dict(self.distill or {})
-            source = read_source(options.pop("teacher"), facts=options.pop("facts", None))
+            spec = options.pop("teacher")
             own = (options.pop("pixel_mean", IMAGENET_MEAN), options.pop("pixel_std", IMAGENET_STD))
-            teacher = build_teacher(source, img_size=self._teacher_size(source.facts.patch_size))
             try:
+                source = read_source(spec, facts=options.pop("facts", None))
+                teacher = build_teacher(source, img_size=self._teacher_size(source.facts.patch_size))
                 distiller = Distiller(teacher, pixels=pixel_change(source.facts, *own), **options)
                 distiller.check_student(self.vit)
-            except (DistillError, KeyError, TypeError) as error:
-                raise DistillError(f"distillation from {source.spec}: {error.args[0]}") from error
+            except SourceError:
+                raise  # names the file and the cure itself
+            except (ValueError, KeyError, TypeError) as error:
+                raise DistillError(f"distillation from {spec}: {error.args[0]}") from error
             self._distiller.append(distiller)
         return self._distiller[0]
 

@@ -212,3 +212,10 @@ def test_only_the_classes_of_the_data_compete():
     for label in (7, 3, 999):
         metric.process(None, [{"scores": scores, "label": torch.tensor(label)}])
     assert metric.compute_metrics(metric.results) == pytest.approx({"top1": 100 / 3, "top2": 200 / 3})
+
+
+def test_splits_that_would_be_read_as_others_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="oxford_iiit_pet"):
+        TimmDataset(str(tmp_path), "tset", TRANSFORM, name="torch/oxford_iiit_pet")
+    with pytest.raises(ValueError, match="without augmentation"):
+        TimmDataset(str(tmp_path), "training", TRANSFORM)
