@@ -13,6 +13,7 @@ from lvit_dense.catalog import naming_unknown_arguments, suggest
 from lvit_dense.distill.taps import record_inputs, record_outputs
 from lvit_dense.distill.terms import TERMS
 from lvit_dense.operators import AttentionOperator, Grid
+from lvit_dense.operators.softmax import SoftmaxAttention
 from lvit_dense.transfer import PixelChange
 from lvit_dense.vit import ViT
 from lvit_dense.vit.block import Block
@@ -74,6 +75,12 @@ class Distiller:
         self.blocks = list(range(depth)) if blocks is None else sorted(set(blocks))
         if not self.blocks or self.blocks[0] < 0 or self.blocks[-1] >= depth:
             raise DistillError(f"distill.blocks={blocks} must name some of the blocks 0..{depth - 1}")
+        others = {type(block.attn.operator).__name__ for block in teacher.blocks} - {SoftmaxAttention.__name__}  # type: ignore[union-attr]
+        if others:
+            raise DistillError(
+                f"the teacher attends by {', '.join(sorted(others))}; distillation needs one with softmax attention. A "
+                "student can be the source of a transfer"
+            )
         self.term = TERMS.get(term)
         self.term_name = term
         self.weight = weight

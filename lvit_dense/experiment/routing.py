@@ -69,12 +69,13 @@ def compare(
     side = img_size or f.grid.height * f.patch_size
     theirs = -(-side // teacher.facts.patch_size) * teacher.facts.patch_size
     models = build_teacher(teacher, img_size=theirs), build_teacher(student, img_size=side)
-    distiller = Distiller(models[0], term="output_nmse", pixels=pixel_change(teacher.facts))
+    statistics = (f.pixel_mean or IMAGENET_MEAN, f.pixel_std or IMAGENET_STD)
+    distiller = Distiller(models[0], term="output_nmse", pixels=pixel_change(teacher.facts, *statistics))
     distiller.check_student(models[1])
     grid = models[1].grid
     queries = _checked_queries(queries, grid)
     blocks = _checked_blocks(blocks, f.depth)
-    picture, images = _load(file, side)
+    picture, images = _load(file, side, *statistics)
     with torch.no_grad():
         with distiller.watch(models[1]) as seen:
             models[1](images)
@@ -101,13 +102,13 @@ def _maps(model: ViT, images: Tensor, queries: Sequence[tuple[int, int]], blocks
     return found
 
 
-def _load(file: Path, side: int) -> tuple[np.ndarray, Tensor]:
+def _load(file: Path, side: int, mean: tuple[float, ...], std: tuple[float, ...]) -> tuple[np.ndarray, Tensor]:
     """The picture as pixels and as a normalised batch of one."""
-    change = create_transform(side, is_training=False, crop_pct=1.0, mean=IMAGENET_MEAN, std=IMAGENET_STD)
+    change = create_transform(side, is_training=False, crop_pct=1.0, mean=mean, std=std)
     with Image.open(file) as image:
         images = change(image.convert("RGB"))[None]
-    std, mean = (torch.tensor(values).reshape(3, 1, 1) for values in (IMAGENET_STD, IMAGENET_MEAN))
-    pixels = (images[0] * std + mean).clamp(0, 1).permute(1, 2, 0)
+    spread, centre = (torch.tensor(values).reshape(3, 1, 1) for values in (std, mean))
+    pixels = (images[0] * spread + centre).clamp(0, 1).permute(1, 2, 0)
     return (pixels * 255).round().byte().numpy(), images
 
 

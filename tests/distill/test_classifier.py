@@ -47,3 +47,8 @@ def test_wrong_facts_and_options_are_one_error(options, message, tmp_path):
 def test_weights_below_zero_and_parts_of_blocks_are_refused(options):
     with pytest.raises(DistillError, match="expected"):
         Distiller(ViT(ARCH, "softmax", img_size=32), **options)
+
+
+def test_a_teacher_without_softmax_is_refused():
+    with pytest.raises(DistillError, match=r"attends by ReLUAttention.*needs one with softmax"):
+        Distiller(ViT(ARCH, "relu", img_size=32))

@@ -2,6 +2,7 @@
 
 import runpy
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from PIL import Image
 from lvit_dense.experiment.routing import compare
 from lvit_dense.experiment.suite import TOOLS
 from lvit_dense.transfer import read_source
+from lvit_dense.transfer.canonical import IMAGENET_MEAN, IMAGENET_STD
 from lvit_dense.vit import ViT
 
 ARCH, SIDE = (24, 4, 3), 40
@@ -74,6 +76,21 @@ def test_a_teacher_of_another_patch_size_is_asked_at_the_same_place(picture, sav
     teacher, student = read_source(save("softmax", patch_size=4)[0]), read_source(save("ttt")[0])
     routing = compare(picture, teacher, student, queries=[(4, 2)])
     assert routing.teacher[0].shape == (1, 10, 10) and routing.student == [None] * 4
+
+
+def test_each_model_sees_the_picture_in_its_own_statistics(picture, save):
+    file, vit = save("softmax")
+    source = read_source(file)
+    half = replace(source, facts=source.facts._replace(pixel_mean=(0.5,) * 3, pixel_std=(0.5,) * 3))
+    imagenet = replace(source, facts=source.facts._replace(pixel_mean=IMAGENET_MEAN, pixel_std=IMAGENET_STD))
+    routing, plain = compare(picture, imagenet, half, blocks=[3]), compare(picture, imagenet, imagenet, blocks=[3])
+    torch.testing.assert_close(routing.teacher[0], plain.teacher[0], rtol=1e-3, atol=1e-5)
+    pixels = torch.from_numpy(routing.picture.astype(np.float32)).permute(2, 0, 1)[None] / 255
+    (row, column), *_ = routing.queries
+    with torch.no_grad():
+        expected = maps_of(vit, (pixels - 0.5) / 0.5)[3][0].mean(0)[1 + 5 * row + column, 1:].reshape(5, 5)
+    torch.testing.assert_close(routing.student[0][0], expected, rtol=1e-3, atol=1e-4)
+    assert max(routing.errors) > 1e-4 > max(plain.errors)
 
 
 @pytest.mark.parametrize(
